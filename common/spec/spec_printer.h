@@ -1,0 +1,26 @@
+// Prints any of our protos as JSON or YAML by reflection, with the words of
+// spec_reader.h: proto field names; enums as words (job states, outcomes' and
+// causes' words as design.md gives them); 64-bit integers as JSON numbers'
+// strings ("12", as proto JSON does); scalars without presence always, even at
+// zero; absent optional fields and messages not at all; lists always.
+#ifndef LOCKSTEP_COMMON_SPEC_SPEC_PRINTER_H_
+#define LOCKSTEP_COMMON_SPEC_SPEC_PRINTER_H_
+
+#include <string>
+
+#include "google/protobuf/message.h"
+
+namespace lockstep {
+
+enum class JsonStyle { kLine, kIndented };
+
+std::string ToJson(const google::protobuf::Message& message, JsonStyle style);
+std::string ToYaml(const google::protobuf::Message& message);
+
+// The word of an enum value: JOB_STATE_PENDING is "PENDING", SCHEDULE_1F1B is
+// "1f1b".
+std::string EnumWord(const google::protobuf::EnumValueDescriptor& value);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SPEC_SPEC_PRINTER_H_
