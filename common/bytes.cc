@@ -113,9 +113,4 @@ absl::StatusOr<absl::Duration> ParseDuration(std::string_view duration_text) {
   return duration;
 }
 
-std::string FormatDuration(absl::Duration duration) {
-  std::string text = absl::FormatDuration(duration);
-  return text == "0" ? "0s" : text;
-}
-
 }  // namespace lockstep

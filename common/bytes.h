@@ -23,12 +23,10 @@ std::string FormatBytes(uint64_t bytes);
 // divides them: "512MiB", "80GB", "1234567".
 std::string FormatBytesExact(uint64_t bytes);
 
-// "15s", "2m", "1h30m", "500ms"; not negative, not infinite.
+// "15s", "2m", "1h30m", "500ms"; not negative, not infinite; what
+// absl::FormatDuration prints is read back.
 // INVALID_ARGUMENT names the text and what is allowed.
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text);
-
-// What ParseDuration reads back: "15s", "2m", "1h30m".
-std::string FormatDuration(absl::Duration duration);
 
 }  // namespace lockstep
 
