@@ -2,7 +2,7 @@
 // whoever allocated the memory (an OwnedTensor, a parameter arena) must outlive
 // it. The last dim is contiguous. All other dims are seen as rows, which are
 // `row_stride` elements apart: activations pad their rows, because some leading
-// dimensions halve a matrix product's speed (see PaddedRowStride).
+// dimensions halve a matrix product's speed (common/row_stride.h).
 #ifndef LOCKSTEP_KERNELS_TENSOR_H_
 #define LOCKSTEP_KERNELS_TENSOR_H_
 
@@ -10,6 +10,7 @@
 
 #include "common/dtype.h"
 #include "common/log.h"
+#include "common/row_stride.h"
 #include "kernels/shape.h"
 
 namespace lockstep {
@@ -92,16 +93,6 @@ class Tensor {
   DType dtype_ = DType::kFloat32;
   DeviceKind device_ = DeviceKind::kCpu;
 };
-
-// Row stride, in elements, for an activation of `cols` columns: 64 bytes more
-// than a row when the row is a multiple of 1024 bytes, else the row rounded up
-// to 64 bytes. Where rows are a multiple of 4096 bytes apart their starts share
-// cache sets, which halves the speed of matrix products.
-constexpr int64_t PaddedRowStride(int64_t cols, DType dtype) {
-  const int64_t line = 64 / SizeOf(dtype);
-  const int64_t rounded = (cols + line - 1) / line * line;
-  return rounded * SizeOf(dtype) % 1024 == 0 ? rounded + line : rounded;
-}
 
 }  // namespace lockstep
 

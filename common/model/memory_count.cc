@@ -1,0 +1,123 @@
+#include "common/model/memory_count.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/model/logical_tensor.h"
+#include "common/model/logit_rows.h"
+#include "common/row_stride.h"
+#include "common/spec/job_spec.h"
+
+namespace lockstep {
+namespace {
+
+// Counts as the engine allocates: see worker/nn for the tensors, and
+// kernels/tensor.h for the padding of rows.
+class ActivationCounter {
+ public:
+  ActivationCounter(const ModelSpec& model, DType dtype, int64_t rows)
+      : model_(model), dtype_(dtype), rows_(rows) {}
+
+  bool layer_norm() const { return model_.family == v1::MODEL_FAMILY_GPT2; }
+  int64_t q_width() const { return model_.heads * model_.head_width; }
+  int64_t qkv_width() const {
+    return (model_.heads + 2 * model_.kv_heads) * model_.head_width;
+  }
+  int64_t hidden_width() const {
+    return layer_norm() ? model_.feed_forward_width
+                        : 2 * model_.feed_forward_width;
+  }
+
+  int64_t Matrix(int64_t rows, int64_t cols, DType dtype) const {
+    return Vector(rows * PaddedRowStride(cols, dtype) * SizeOf(dtype));
+  }
+  int64_t Activation(int64_t cols) const {
+    return Matrix(rows_, cols, dtype_);
+  }
+  int64_t Vector(int64_t bytes) const { return (bytes + 63) / 64 * 64; }
+
+  // Row statistics and normed rows of one norm.
+  int64_t Norm() const {
+    return Activation(model_.width) +
+           (layer_norm() ? 2 : 1) * Vector(rows_ * 4);
+  }
+  // What a block keeps between forward and backward. Its input's sum is the
+  // first block's embedding.
+  int64_t Block(bool first) const {
+    const int64_t sums = (first ? 1 : 2) * Activation(model_.width);
+    const int64_t attention = Activation(qkv_width()) + Activation(q_width()) +
+                              Vector(model_.heads * rows_ * 4);
+    const int64_t feed_forward =
+        Activation(hidden_width()) + Activation(model_.feed_forward_width);
+    return 2 * Norm() + sums + attention + feed_forward;
+  }
+  // At the head: the last branch, or its gradient, and a piece of logits.
+  int64_t Head(bool bf16) const {
+    const int64_t width = Activation(model_.width);
+    if (model_.task == v1::TASK_CLASSIFICATION) {
+      return Norm() + 3 * width;
+    }
+    const int64_t logit_rows = std::min(rows_, LogitRows(model_.vocabulary));
+    int64_t logits = Matrix(logit_rows, model_.vocabulary, DType::kFloat32);
+    if (bf16) logits += Matrix(logit_rows, model_.vocabulary, dtype_);
+    // Sum, normed rows, their gradient.
+    return Norm() + 2 * width + logits;
+  }
+  // Beside the saved activations while a block goes backward: the gradient of
+  // the sum and of the normed rows, and of the queries, keys and values.
+  int64_t BackwardExtra() const {
+    const int64_t width = Activation(model_.width);
+    return 2 * width + Activation(qkv_width()) +
+           (model_.dropout > 0 ? width : 0);
+  }
+
+ private:
+  const ModelSpec& model_;
+  const DType dtype_;
+  const int64_t rows_;
+};
+
+}  // namespace
+
+v1::MemoryReport CountMemory(const ModelSpec& model,
+                             const TrainingSpec& training,
+                             const v1::Layout& layout) {
+  const int64_t parameters = ParameterCount(model);
+  const bool bf16 = training.precision == v1::PRECISION_BF16;
+  const DType dtype = ComputeDType(training.precision);
+  const int64_t rows = layout.micro_batch() * training.sequence_length;
+  const ActivationCounter count(model, dtype, rows);
+
+  v1::MemoryReport report;
+  report.set_parameters_bytes(parameters * (bf16 ? 6 : 4));
+  report.set_gradients_bytes(parameters * 4);
+  const bool two_moments =
+      training.optimizer.name == v1::OPTIMIZER_NAME_ADAMW ||
+      training.optimizer.name == v1::OPTIMIZER_NAME_LAMB;
+  report.set_optimizer_bytes(parameters * (two_moments ? 8 : 4));
+
+  const int64_t embedded = count.Activation(model.width);
+  int64_t saved = embedded;
+  for (int64_t layer = 0; layer < model.layers; ++layer) {
+    saved += count.Block(layer == 0);
+  }
+  const int64_t at_head = saved + count.Activation(model.width) +
+                          count.Head(bf16);
+  const int64_t at_last_block = saved + count.BackwardExtra();
+  report.set_activations_bytes(std::max(at_head, at_last_block));
+  // Staged index tensors.
+  report.set_buffers_bytes(count.Vector(rows * 4 * 6));
+  report.set_peak_bytes(report.parameters_bytes() + report.gradients_bytes() +
+                        report.optimizer_bytes() + report.activations_bytes() +
+                        report.buffers_bytes());
+  return report;
+}
+
+double TrainingFlopsPerToken(const ModelSpec& model, int64_t sequence_length) {
+  return 6.0 * static_cast<double>(ParameterCount(model)) +
+         12.0 * static_cast<double>(model.layers) *
+             static_cast<double>(sequence_length) *
+             static_cast<double>(model.heads * model.head_width);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+// Feed-forward part of one block: up, GELU, down (gpt2), or gate and up in one
+// product, SwiGLU, down (llama). Single-device code.
+#ifndef LOCKSTEP_WORKER_NN_FEED_FORWARD_H_
+#define LOCKSTEP_WORKER_NN_FEED_FORWARD_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/spec/model_spec.h"
+#include "worker/nn/linear.h"
+#include "worker/nn/parameter_store.h"
+#include "worker/nn/pass_context.h"
+
+namespace lockstep {
+
+struct FeedForwardActivations {
+  OwnedTensor hidden;     // (N, F) before GELU, or (N, 2F) gate and up
+  OwnedTensor activated;  // (N, F)
+};
+
+class FeedForward {
+ public:
+  // `prefix`: "blocks.3.feed_forward.".
+  FeedForward(const ModelSpec& spec, const ParameterStore& store,
+              const std::string& prefix);
+
+  //   x: (N, C), kept by the caller for backward   y: (N, C)
+  absl::Status Forward(const PassContext& context, const Tensor& x,
+                       FeedForwardActivations& saved, const Tensor& y) const;
+  // Writes dx (not the memory of dy); frees `saved`.
+  absl::Status Backward(const PassContext& context, const Tensor& x,
+                        FeedForwardActivations& saved, const Tensor& dy,
+                        const Tensor& dx) const;
+
+ private:
+  enum class Kind { kGelu, kSwiglu };
+  const Kind kind_;
+  const Linear in_;
+  const Linear down_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_FEED_FORWARD_H_

@@ -1,0 +1,29 @@
+// Head of a language model: a logit for each token id at each row.
+#ifndef LOCKSTEP_WORKER_NN_LANGUAGE_MODEL_HEAD_H_
+#define LOCKSTEP_WORKER_NN_LANGUAGE_MODEL_HEAD_H_
+
+#include "worker/nn/head.h"
+
+namespace lockstep {
+
+class LanguageModelHead : public Head {
+ public:
+  // Uses the token embedding where it is tied.
+  LanguageModelHead(const ModelSpec& spec, const ParameterStore& store);
+
+  absl::StatusOr<OwnedTensor> ForwardBackward(const PassContext& context,
+                                              Residual input,
+                                              LossSums& sums) const override;
+  absl::Status Evaluate(const PassContext& context, Residual input,
+                        LossSums& sums) const override;
+  absl::StatusOr<OwnedTensor> Logits(const PassContext& context,
+                                     Residual input) const override;
+
+ private:
+  const ResidualNorm norm_;
+  const Linear output_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LANGUAGE_MODEL_HEAD_H_

@@ -1,0 +1,29 @@
+#include "worker/nn/linear.h"
+
+#include "common/status_macros.h"
+#include "kernels/ops/matmul.h"
+
+namespace lockstep {
+
+absl::Status Linear::Forward(const PassContext& context, const Tensor& x,
+                             const Tensor& y) const {
+  return ops::Matmul(context.stream, x, Transpose::kNo, weight_.compute,
+                     Transpose::kYes, bias_.master, Accumulate::kNo, y);
+}
+
+absl::Status Linear::BackwardInput(const PassContext& context, const Tensor& dy,
+                                   const Tensor& dx) const {
+  return ops::Matmul(context.stream, dy, Transpose::kNo, weight_.compute,
+                     Transpose::kNo, Tensor(), Accumulate::kNo, dx);
+}
+
+absl::Status Linear::BackwardWeights(const PassContext& context,
+                                     const Tensor& x, const Tensor& dy) const {
+  RETURN_IF_ERROR(ops::Matmul(context.stream, dy, Transpose::kYes, x,
+                              Transpose::kNo, Tensor(), Accumulate::kYes,
+                              weight_.gradient));
+  if (bias_.empty()) return absl::OkStatus();
+  return ops::ColumnSum(context.stream, dy, Accumulate::kYes, bias_.gradient);
+}
+
+}  // namespace lockstep

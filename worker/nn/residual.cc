@@ -1,0 +1,65 @@
+#include "worker/nn/residual.h"
+
+#include <utility>
+
+#include "common/status_macros.h"
+
+namespace lockstep {
+
+ResidualNorm::ResidualNorm(NormKind kind, double epsilon, Parameter weight,
+                           Parameter bias)
+    : norm_{kind, static_cast<float>(epsilon), weight.master, bias.master},
+      weight_gradient_(weight.gradient),
+      bias_gradient_(bias.gradient) {}
+
+absl::Status ResidualNorm::Forward(const PassContext& context,
+                                   Residual residual,
+                                   NormActivations& saved) const {
+  const int64_t rows = residual.sum.rows(), cols = residual.sum.cols();
+  ASSIGN_OR_RETURN(saved.normed, context.Activation(rows, cols));
+  if (norm_.kind == NormKind::kLayerNorm) {
+    ASSIGN_OR_RETURN(saved.mean, context.Statistics(rows));
+  }
+  ASSIGN_OR_RETURN(saved.rstd, context.Statistics(rows));
+  if (residual.branch.empty()) {
+    saved.input = residual.sum;
+    return ops::NormForward(context.stream, norm_, saved.input, saved.normed,
+                            saved.mean, saved.rstd);
+  }
+  ASSIGN_OR_RETURN(saved.sum, context.Activation(rows, cols));
+  saved.input = saved.sum;
+  return ops::ResidualNormForward(context.stream, norm_, residual.sum,
+                                  residual.branch,
+                                  context.DropoutAt(residual.site), saved.sum,
+                                  saved.normed, saved.mean, saved.rstd);
+}
+
+absl::Status ResidualNorm::Backward(const PassContext& context,
+                                    const NormActivations& saved,
+                                    const Tensor& dnormed,
+                                    const Tensor& dsum) const {
+  return ops::NormBackward(context.stream, norm_, dnormed, saved.input,
+                           saved.mean, saved.rstd, dsum, dsum, weight_gradient_,
+                           bias_gradient_);
+}
+
+absl::Status ResidualNorm::BackwardFirst(const PassContext& context,
+                                         const NormActivations& saved,
+                                         const Tensor& dnormed,
+                                         const Tensor& dsum) const {
+  return ops::NormBackward(context.stream, norm_, dnormed, saved.input,
+                           saved.mean, saved.rstd, Tensor(), dsum,
+                           weight_gradient_, bias_gradient_);
+}
+
+absl::StatusOr<Tensor> BranchGradient(const PassContext& context, uint64_t site,
+                                      const Tensor& dsum,
+                                      OwnedTensor& storage) {
+  if (context.dropout == 0.0f) return dsum;
+  ASSIGN_OR_RETURN(storage, context.Activation(dsum.rows(), dsum.cols()));
+  RETURN_IF_ERROR(ops::Dropout(context.stream, dsum, context.DropoutAt(site), 0,
+                               storage));
+  return storage.get();
+}
+
+}  // namespace lockstep

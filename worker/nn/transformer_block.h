@@ -1,0 +1,53 @@
+// TransformerBlock: x + attention(norm(x)), then + feed_forward(norm(.)), with
+// pre-norms as in GPT-2 and Llama. One unit. Single-device code.
+#ifndef LOCKSTEP_WORKER_NN_TRANSFORMER_BLOCK_H_
+#define LOCKSTEP_WORKER_NN_TRANSFORMER_BLOCK_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/spec/model_spec.h"
+#include "worker/nn/attention.h"
+#include "worker/nn/feed_forward.h"
+#include "worker/nn/parameter_store.h"
+#include "worker/nn/pass_context.h"
+#include "worker/nn/residual.h"
+
+namespace lockstep {
+
+// What one micro-batch keeps of a block between forward and backward.
+struct BlockActivations {
+  NormActivations attention_norm;
+  AttentionActivations attention;
+  NormActivations feed_forward_norm;
+  FeedForwardActivations feed_forward;
+};
+
+class TransformerBlock {
+ public:
+  // `unit`: layer + 1.
+  TransformerBlock(const ModelSpec& spec, const ParameterStore& store,
+                   int unit);
+
+  // The result's sum lives in `saved`.
+  absl::StatusOr<Residual> Forward(const PassContext& context, Residual input,
+                                   BlockActivations& saved) const;
+  // dsum: (N, C), in: gradient of the result (sum and branch alike); out: that
+  // of the input. Frees `saved`.
+  absl::Status Backward(const PassContext& context, BlockActivations& saved,
+                        const Tensor& dsum) const;
+
+ private:
+  const int unit_;
+  const ResidualNorm attention_norm_;
+  const Attention attention_;
+  const ResidualNorm feed_forward_norm_;
+  const FeedForward feed_forward_;
+};
+
+// The norm called `prefix` of a model of `spec`.
+ResidualNorm MakeNorm(const ModelSpec& spec, const ParameterStore& store,
+                      const std::string& prefix);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_TRANSFORMER_BLOCK_H_

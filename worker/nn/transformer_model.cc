@@ -1,0 +1,84 @@
+#include "worker/nn/transformer_model.h"
+
+#include <utility>
+
+#include "common/status_macros.h"
+#include "worker/nn/classification_head.h"
+#include "worker/nn/language_model_head.h"
+
+namespace lockstep {
+
+std::unique_ptr<Head> MakeHead(const ModelSpec& spec,
+                               const ParameterStore& store) {
+  if (spec.task == v1::TASK_CLASSIFICATION) {
+    return std::make_unique<ClassificationHead>(spec, store);
+  }
+  return std::make_unique<LanguageModelHead>(spec, store);
+}
+
+TransformerModel::TransformerModel(const ModelSpec& spec,
+                                   const ParameterStore& store)
+    : embedding_(spec, store), head_(MakeHead(spec, store)) {
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    blocks_.push_back(std::make_unique<TransformerBlock>(
+        spec, store, static_cast<int>(layer) + 1));
+  }
+}
+
+absl::Status TransformerModel::ForwardBackward(const PassContext& context,
+                                               LossSums& sums,
+                                               UnitObserver& observer) const {
+  OwnedTensor embedded;
+  ASSIGN_OR_RETURN(Residual residual, embedding_.Forward(context, embedded));
+  std::vector<BlockActivations> saved(blocks_.size());
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    ASSIGN_OR_RETURN(residual, blocks_[i]->Forward(context, std::move(residual),
+                                                   saved[i]));
+  }
+  ASSIGN_OR_RETURN(OwnedTensor dsum, head_->ForwardBackward(
+                                         context, std::move(residual), sums));
+  RETURN_IF_ERROR(observer.AfterBackward(units() - 1));
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    RETURN_IF_ERROR(blocks_[i]->Backward(context, saved[i], dsum));
+    RETURN_IF_ERROR(observer.AfterBackward(static_cast<int>(i) + 1));
+  }
+  RETURN_IF_ERROR(embedding_.Backward(context, dsum));
+  return observer.AfterBackward(0);
+}
+
+absl::Status TransformerModel::ForwardOnly(
+    const PassContext& context,
+    absl::FunctionRef<absl::Status(Residual)> head) const {
+  OwnedTensor embedded;
+  ASSIGN_OR_RETURN(Residual residual, embedding_.Forward(context, embedded));
+  // The residual's sum lives in the activations of the unit that made it, so
+  // two blocks' are held at a time.
+  BlockActivations previous;
+  for (const std::unique_ptr<TransformerBlock>& block : blocks_) {
+    BlockActivations current;
+    ASSIGN_OR_RETURN(residual,
+                     block->Forward(context, std::move(residual), current));
+    previous = std::move(current);
+    embedded.Reset();
+  }
+  return head(std::move(residual));
+}
+
+absl::Status TransformerModel::Evaluate(const PassContext& context,
+                                        LossSums& sums) const {
+  return ForwardOnly(context, [&](Residual residual) {
+    return head_->Evaluate(context, std::move(residual), sums);
+  });
+}
+
+absl::StatusOr<OwnedTensor> TransformerModel::Logits(
+    const PassContext& context) const {
+  OwnedTensor logits;
+  RETURN_IF_ERROR(ForwardOnly(context, [&](Residual residual) -> absl::Status {
+    ASSIGN_OR_RETURN(logits, head_->Logits(context, std::move(residual)));
+    return absl::OkStatus();
+  }));
+  return logits;
+}
+
+}  // namespace lockstep

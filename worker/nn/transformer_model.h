@@ -1,0 +1,59 @@
+// TransformerModel: embedding, blocks and head. Single-device code: it knows no
+// ranks. Parallel wrappers watch it unit by unit (UnitObserver).
+#ifndef LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
+#define LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/spec/model_spec.h"
+#include "worker/nn/embedding.h"
+#include "worker/nn/head.h"
+#include "worker/nn/parameter_store.h"
+#include "worker/nn/pass_context.h"
+#include "worker/nn/transformer_block.h"
+
+namespace lockstep {
+
+// Told when all gradients of a unit are complete for this micro-batch. Units
+// come from last to first; with tied embeddings unit 0 completes the head's.
+class UnitObserver {
+ public:
+  virtual ~UnitObserver() = default;
+  virtual absl::Status AfterBackward(int unit) = 0;
+};
+
+class TransformerModel {
+ public:
+  // `store` holds the tensors of DescribeModel(spec) and must outlive this.
+  TransformerModel(const ModelSpec& spec, const ParameterStore& store);
+
+  // One micro-batch, forward and backward: adds to `sums` and to the store's
+  // gradients.
+  absl::Status ForwardBackward(const PassContext& context, LossSums& sums,
+                               UnitObserver& observer) const;
+  // Forward alone; adds to `sums`.
+  absl::Status Evaluate(const PassContext& context, LossSums& sums) const;
+  // fp32 logits of the last row (1, V), or of each sample (S, classes).
+  absl::StatusOr<OwnedTensor> Logits(const PassContext& context) const;
+
+  // Number of units: blocks + 2.
+  int units() const { return static_cast<int>(blocks_.size()) + 2; }
+
+ private:
+  // Result of all blocks without keeping their activations.
+  absl::Status ForwardOnly(
+      const PassContext& context,
+      absl::FunctionRef<absl::Status(Residual)> head) const;
+
+  const Embedding embedding_;
+  std::vector<std::unique_ptr<TransformerBlock>> blocks_;
+  const std::unique_ptr<Head> head_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
