@@ -2,7 +2,9 @@
 // spec_reader.h: proto field names; enums as words (job states, outcomes' and
 // causes' words as design.md gives them); 64-bit integers as JSON numbers'
 // strings ("12", as proto JSON does); scalars without presence always, even at
-// zero; absent optional fields and messages not at all; lists always.
+// zero (but no enum without a value); absent optional fields and messages not
+// at all; lists always. In YAML integers are plain, a ByteSize is `512MiB` and
+// a DeviceRange of one number that number, so that a job file reads back.
 #ifndef LOCKSTEP_COMMON_SPEC_SPEC_PRINTER_H_
 #define LOCKSTEP_COMMON_SPEC_SPEC_PRINTER_H_
 
@@ -16,6 +18,11 @@ enum class JsonStyle { kLine, kIndented };
 
 std::string ToJson(const google::protobuf::Message& message, JsonStyle style);
 std::string ToYaml(const google::protobuf::Message& message);
+
+// One field as ToJson would print its value on a line; "absent" where it would
+// not be printed.
+std::string FieldText(const google::protobuf::Message& message,
+                      const google::protobuf::FieldDescriptor& field);
 
 // The word of an enum value: JOB_STATE_PENDING is "PENDING", SCHEDULE_1F1B is
 // "1f1b".

@@ -1,0 +1,54 @@
+// Values of a job file whose feature doesn't exist yet. A new feature takes its
+// line out of here.
+#include "absl/strings/str_cat.h"
+#include "common/spec/spec_checks.h"
+#include "common/spec/spec_printer.h"
+#include "common/status_macros.h"
+
+namespace lockstep::spec_internal {
+namespace {
+
+absl::Status NotBuilt(absl::string_view key, absl::string_view value) {
+  return absl::UnimplementedError(
+      absl::StrCat(key, ": ", value, " is not built yet"));
+}
+
+absl::Status CheckAxis(absl::string_view key, int64_t degree) {
+  return degree > 1 ? NotBuilt(key, absl::StrCat(degree)) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckBuilt(const v1::JobSpec& spec) {
+  if (!spec.model().from().empty()) {
+    return NotBuilt("model.from", "starting from a directory");
+  }
+  if (spec.data().tokenizer().kind() == v1::TOKENIZER_KIND_HUGGINGFACE) {
+    return NotBuilt("data.tokenizer.kind", "huggingface");
+  }
+  const v1::ParallelSpec& parallel = spec.parallel();
+  RETURN_IF_ERROR(CheckAxis("parallel.fsdp", parallel.fsdp()));
+  RETURN_IF_ERROR(CheckAxis("parallel.cp", parallel.cp()));
+  RETURN_IF_ERROR(CheckAxis("parallel.tp", parallel.tp()));
+  RETURN_IF_ERROR(CheckAxis("parallel.pp", parallel.pp()));
+  RETURN_IF_ERROR(
+      CheckAxis("parallel.virtual_stages", parallel.virtual_stages()));
+  if (parallel.activation_checkpoint() != v1::ACTIVATION_CHECKPOINT_NONE &&
+      parallel.activation_checkpoint() !=
+          v1::ACTIVATION_CHECKPOINT_UNSPECIFIED) {
+    return NotBuilt(
+        "parallel.activation_checkpoint",
+        EnumWord(*v1::ActivationCheckpoint_descriptor()->FindValueByNumber(
+            parallel.activation_checkpoint())));
+  }
+  const v1::DeviceRange& devices = spec.resources().devices();
+  if (devices.min() < devices.max()) {
+    return NotBuilt("resources.devices",
+                    absl::StrCat("an elastic job (min ", devices.min(),
+                                 ", max ", devices.max(), ")"));
+  }
+  if (spec.action().has_export_()) return NotBuilt("action.export", "export");
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::spec_internal
