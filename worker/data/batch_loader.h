@@ -98,8 +98,9 @@ class ValidationBatches {
  public:
   ValidationBatches(const Dataset& dataset, DataShare share,
                     int64_t micro_batch);
-  // Micro-batches of this share; 0 where it is empty.
-  int64_t count() const;
+  // Micro-batches still to come; at first all of this share's, 0 where it is
+  // empty.
+  int64_t remaining() const;
   // Null after the last one. Lives until the next call.
   const MicroBatch* Next();
 

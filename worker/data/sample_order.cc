@@ -1,0 +1,66 @@
+#include "worker/data/sample_order.h"
+
+#include "common/log.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kRounds = 8;
+
+// The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+uint64_t Mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ULL;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+
+// One pass of the network over 2 * half_bits bits: a permutation for any key.
+uint64_t Feistel(uint64_t value, uint64_t key, int half_bits) {
+  const uint64_t mask = (uint64_t{1} << half_bits) - 1;
+  uint64_t left = value >> half_bits;
+  uint64_t right = value & mask;
+  for (int round = 0; round < kRounds; ++round) {
+    key += kGolden;
+    const uint64_t next = left ^ (Mix(key ^ Mix(right + kGolden)) & mask);
+    left = right;
+    right = next;
+  }
+  return (left << half_bits) | right;
+}
+
+}  // namespace
+
+SampleOrder::SampleOrder(uint64_t seed, int64_t samples)
+    : seed_(seed), samples_(samples), half_bits_(1) {
+  CHECK(samples > 0 && samples < (int64_t{1} << 60)) << samples << " samples";
+  while ((int64_t{1} << (2 * half_bits_)) < samples) ++half_bits_;
+}
+
+int64_t SampleOrder::At(int64_t position) const {
+  CHECK(position >= 0) << "position " << position;
+  const uint64_t epoch = static_cast<uint64_t>(position / samples_);
+  const uint64_t key = Mix(Mix(seed_ + kGolden) + kGolden * (epoch + 1));
+  uint64_t value = static_cast<uint64_t>(position % samples_);
+  // Walks the cycle until it is back in the range; the domain is less than four
+  // times as large (or four where there is one sample), so a few steps do.
+  do {
+    value = Feistel(value, key, half_bits_);
+  } while (value >= static_cast<uint64_t>(samples_));
+  return static_cast<int64_t>(value);
+}
+
+BatchShare ShareOf(int64_t batch, int64_t index, int64_t count) {
+  CHECK(batch >= 0 && count > 0 && index >= 0 && index < count)
+      << "share " << index << " of " << count << " of a batch of " << batch;
+  // floor(index batch / count) without a product that overflows.
+  const int64_t whole = batch / count;
+  const int64_t rest = batch % count;
+  return {index * whole + index * rest / count,
+          (index + 1) * whole + (index + 1) * rest / count};
+}
+
+}  // namespace lockstep
