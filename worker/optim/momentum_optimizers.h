@@ -1,0 +1,45 @@
+// SGD with momentum, and LARS: one momentum of every parameter.
+#ifndef LOCKSTEP_WORKER_OPTIM_MOMENTUM_OPTIMIZERS_H_
+#define LOCKSTEP_WORKER_OPTIM_MOMENTUM_OPTIMIZERS_H_
+
+#include "worker/optim/optimizer.h"
+#include "worker/optim/update_range.h"
+
+namespace lockstep {
+
+class SgdOptimizer : public Optimizer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
+      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store);
+  absl::Status Step(Stream& stream, const StepScalars* scalars) override;
+  std::vector<OptimizerState> states() const override;
+
+ private:
+  SgdOptimizer(const OptimizerSpec& spec, const ParameterStore& store);
+
+  const OptimizerSpec spec_;
+  const ParameterStore& store_;
+  const std::vector<UpdateRange> ranges_;
+  OwnedTensor momentum_;  // (elements,) fp32
+};
+
+class LarsOptimizer : public Optimizer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
+      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store);
+  absl::Status Step(Stream& stream, const StepScalars* scalars) override;
+  std::vector<OptimizerState> states() const override;
+
+ private:
+  LarsOptimizer(const OptimizerSpec& spec, const ParameterStore& store);
+
+  const OptimizerSpec spec_;
+  const ParameterStore& store_;
+  const std::vector<UpdateRange> ranges_;
+  OwnedTensor momentum_;  // (elements,) fp32
+  OwnedTensor ratios_;    // (ranges,) fp32
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_OPTIM_MOMENTUM_OPTIMIZERS_H_

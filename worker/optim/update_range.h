@@ -1,0 +1,30 @@
+// The ranges of the flat arenas that an optimizer updates alike.
+#ifndef LOCKSTEP_WORKER_OPTIM_UPDATE_RANGE_H_
+#define LOCKSTEP_WORKER_OPTIM_UPDATE_RANGE_H_
+
+#include <vector>
+
+#include "worker/nn/parameter_store.h"
+
+namespace lockstep {
+
+struct UpdateRange {
+  FlatRange range;
+  // Decay, and trust ratios, apply.
+  bool decay = false;
+};
+
+enum class RangeMerging {
+  // Neighbours of one kind are one range: fewest, longest updates.
+  kNeighbours,
+  // A range per logical tensor, for optimizers with norms per tensor.
+  kNone,
+};
+
+// Trainable tensors' ranges in storage order.
+std::vector<UpdateRange> UpdateRanges(const ParameterStore& store,
+                                      RangeMerging merging);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_OPTIM_UPDATE_RANGE_H_

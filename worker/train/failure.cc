@@ -1,0 +1,59 @@
+#include "worker/train/failure.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kCausePayload[] = "lockstep/cause";
+
+}  // namespace
+
+absl::Status WithCause(absl::Status status, v1::Cause cause) {
+  if (!status.ok() && !status.GetPayload(kCausePayload).has_value()) {
+    status.SetPayload(kCausePayload,
+                      absl::Cord(std::to_string(static_cast<int>(cause))));
+  }
+  return status;
+}
+
+v1::Cause CauseOf(const absl::Status& status) {
+  if (const std::optional<absl::Cord> payload =
+          status.GetPayload(kCausePayload)) {
+    int value = 0;
+    if (absl::SimpleAtoi(std::string(*payload), &value) &&
+        v1::Cause_IsValid(value)) {
+      return static_cast<v1::Cause>(value);
+    }
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnimplemented:
+      return v1::CAUSE_USER_ERROR;
+    case absl::StatusCode::kResourceExhausted:
+      return v1::CAUSE_OUT_OF_MEMORY;
+    case absl::StatusCode::kDataLoss:
+      return v1::CAUSE_CORRUPT_CHECKPOINT;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDeadlineExceeded:
+      return v1::CAUSE_EXIT;
+    default:
+      return v1::CAUSE_INTERNAL;
+  }
+}
+
+bool IsSecondary(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable ||
+         status.code() == absl::StatusCode::kAborted;
+}
+
+}  // namespace lockstep

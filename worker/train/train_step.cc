@@ -1,0 +1,148 @@
+#include "worker/train/train_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/spec/job_spec.h"
+#include "common/status_macros.h"
+#include "kernels/ops/copy.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/optimizer.h"
+#include "worker/optim/lr_schedule.h"
+#include "worker/train/failure.h"
+#include "worker/train/gather.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kScalarWords = sizeof(StepScalars) / sizeof(int32_t);
+
+// As PyTorch's clip_grad_norm_: the small constant keeps the factor at most 1
+// for a norm just above the limit.
+float ClipFactor(const TrainingSpec& spec, double norm) {
+  if (!spec.clip_grad_norm.has_value()) return 1.0f;
+  return static_cast<float>(
+      std::min(1.0, *spec.clip_grad_norm / (norm + 1e-6)));
+}
+
+}  // namespace
+
+TrainStep::TrainStep(const RankContext& context, TrainingState& state,
+                     int64_t total_steps)
+    : context_(context),
+      state_(state),
+      total_steps_(total_steps),
+      ddp_(context.replicas, *state.store, BucketBytes(*state.store)) {}
+
+absl::StatusOr<std::unique_ptr<TrainStep>> TrainStep::Create(
+    const RankContext& context, TrainingState& state, int64_t total_steps) {
+  std::unique_ptr<TrainStep> step(new TrainStep(context, state, total_steps));
+  Stream& stream = context.device.stream();
+  ASSIGN_OR_RETURN(step->device_scalars_,
+                   AllocateTensor(stream, DType::kInt32, {kScalarWords},
+                                  MemoryCategory::kBuffer, RowPadding::kDense));
+  ASSIGN_OR_RETURN(step->norm_sum_,
+                   AllocateTensor(stream, DType::kInt32, {2},
+                                  MemoryCategory::kBuffer, RowPadding::kDense));
+  return step;
+}
+
+absl::Status TrainStep::PublishScalars() {
+  return ops::CopyFromHost(context_.device.stream(), &scalars_,
+                           device_scalars_);
+}
+
+absl::StatusOr<double> TrainStep::AccumulateGradients(const StepBatch& batch) {
+  Stream& stream = context_.device.stream();
+  const TrainingSpec& spec = state_.training_spec;
+  scalars_ = StepScalars();
+  scalars_.step = static_cast<uint32_t>(state_.step + 1);
+  scalars_.inverse_valid_tokens =
+      1.0f / static_cast<float>(std::max<int64_t>(1, batch.valid_targets));
+  SetBiasCorrections(spec.optimizer, state_.step + 1, scalars_);
+  RETURN_IF_ERROR(PublishScalars());
+  RETURN_IF_ERROR(ops::Zero(stream, state_.store->gradient()));
+
+  LossSums sums;
+  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+    ASSIGN_OR_RETURN(const DeviceBatch staged,
+                     StageBatch(stream, batch.micro_batches[i]));
+    const PassContext pass = {
+        stream,
+        ComputeDType(spec.precision),
+        device_scalars_->data<StepScalars>(),
+        staged,
+        static_cast<float>(state_.model_spec.dropout),
+        spec.seed};
+    ddp_.BeginMicroBatch(i + 1 == batch.micro_batches.size()
+                             ? Ddp::Turn::kLast
+                             : Ddp::Turn::kAccumulate);
+    RETURN_IF_ERROR(state_.model->ForwardBackward(pass, sums, ddp_));
+  }
+  RETURN_IF_ERROR(ddp_.Finish());
+  double loss = sums.loss;
+  RETURN_IF_ERROR(SumOverRanks(context_.replicas, absl::MakeSpan(&loss, 1)));
+  return loss / static_cast<double>(std::max<int64_t>(1, batch.valid_targets));
+}
+
+absl::StatusOr<double> TrainStep::GradientNorm() {
+  Stream& stream = context_.device.stream();
+  RETURN_IF_ERROR(ops::Zero(stream, norm_sum_));
+  RETURN_IF_ERROR(ops::SumOfSquares(stream, state_.store->gradient(),
+                                    norm_sum_->data<double>()));
+  double sum = 0.0;
+  RETURN_IF_ERROR(ops::CopyToHost(stream, norm_sum_, &sum));
+  return std::sqrt(sum);
+}
+
+absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
+  StepResult result;
+  result.tokens = batch.valid_targets;
+  ASSIGN_OR_RETURN(result.loss, AccumulateGradients(batch));
+  ASSIGN_OR_RETURN(result.grad_norm, GradientNorm());
+  if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
+    return NotFinite(result.loss, result.grad_norm);
+  }
+  const TrainingSpec& spec = state_.training_spec;
+  result.learning_rate =
+      LearningRateAt(spec.schedule, spec.optimizer.learning_rate,
+                     state_.step + 1, total_steps_);
+  scalars_.learning_rate = static_cast<float>(result.learning_rate);
+  scalars_.clip_factor = ClipFactor(spec, result.grad_norm);
+  RETURN_IF_ERROR(PublishScalars());
+  RETURN_IF_ERROR(state_.optimizer->Step(
+      context_.device.stream(), device_scalars_->data<StepScalars>()));
+  ++state_.step;
+  state_.data_position = batch.first_position + batch.samples;
+  return result;
+}
+
+absl::Status TrainStep::NotFinite(double loss, double norm) {
+  const ParameterStore& store = *state_.store;
+  std::string where = "no single gradient";
+  for (size_t i = 0; i < store.tensors().size(); ++i) {
+    const FlatRange range = store.range(static_cast<int>(i));
+    RETURN_IF_ERROR(ops::Zero(context_.device.stream(), norm_sum_));
+    RETURN_IF_ERROR(ops::SumOfSquares(
+        context_.device.stream(),
+        store.gradient().Slice(range.begin, range.end - range.begin),
+        norm_sum_->data<double>()));
+    double sum = 0.0;
+    RETURN_IF_ERROR(
+        ops::CopyToHost(context_.device.stream(), norm_sum_, &sum));
+    if (!std::isfinite(sum)) {
+      where = absl::StrCat("the gradient of ", store.tensors()[i].name);
+      break;
+    }
+  }
+  return WithCause(
+      absl::FailedPreconditionError(absl::StrCat(
+          "step ", state_.step + 1, ": loss is ", loss, ", gradient norm is ",
+          norm, "; the first tensor that is not finite is ", where,
+          ". Nothing of this step was applied; a lower learning rate, warm-up "
+          "or clip_grad_norm usually helps")),
+      v1::CAUSE_NAN_LOSS);
+}
+
+}  // namespace lockstep
