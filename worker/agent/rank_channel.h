@@ -25,6 +25,11 @@ inline constexpr int kRankExitDone = 0;
 inline constexpr int kRankExitFailed = 1;   // a RankFailure was sent
 inline constexpr int kRankExitAborted = 3;  // told to, or its worker is gone
 
+// Environment variables in which a worker gives its rank the two arguments of
+// Connect.
+inline constexpr char kRankSocketVariable[] = "LOCKSTEP_RANK_SOCKET";
+inline constexpr char kRankTokenVariable[] = "LOCKSTEP_RANK_TOKEN";
+
 class RankChannel {
  public:
   // Connects, fetches the assignment and opens the session.
