@@ -34,7 +34,8 @@ absl::Status NormForward(Stream& stream, const Norm& norm, const Tensor& x,
 //   residual, branch, sum, out: (N, C)
 absl::Status ResidualNormForward(Stream& stream, const Norm& norm,
                                  const Tensor& residual, const Tensor& branch,
-                                 const Dropout& dropout, const Tensor& sum,
+                                 const lockstep::Dropout& dropout,
+                                 const Tensor& sum,
                                  const Tensor& out, const Tensor& mean,
                                  const Tensor& rstd);
 
