@@ -74,6 +74,7 @@ absl::Status ValidateJobSpec(const v1::JobSpec& spec) {
   RETURN_IF_ERROR(spec_internal::CheckData(spec));
   RETURN_IF_ERROR(spec_internal::CheckTrain(spec.train()));
   RETURN_IF_ERROR(spec_internal::CheckPlacement(spec));
+  RETURN_IF_ERROR(spec_internal::CheckActivations(spec));
   return spec_internal::CheckBuilt(spec);
 }
 

@@ -83,23 +83,6 @@ absl::Status CheckFamily(const v1::JobSpec& spec) {
       "model.family is missing, want gpt2 or llama");
 }
 
-// Keeps later counts of memory and work within 64 bits.
-absl::Status CheckTotal(const v1::JobSpec& spec) {
-  const v1::ModelSpec& model = spec.model();
-  const double tokens = static_cast<double>(spec.train().global_batch()) *
-                        static_cast<double>(spec.train().sequence_length());
-  const double widest = static_cast<double>(
-      std::max({model.width(), model.feed_forward_width(),
-                model.heads() * std::max<int64_t>(model.head_width(), 1)}));
-  const double elements =
-      tokens * std::max(static_cast<double>(model.layers()) * widest,
-                        static_cast<double>(model.vocabulary()));
-  if (elements <= kMostActivations) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "train.global_batch x train.sequence_length x model size is ", elements,
-      " activations a step, want at most ", kMostActivations));
-}
-
 }  // namespace
 
 absl::Status CheckModel(const v1::JobSpec& spec) {
@@ -128,8 +111,23 @@ absl::Status CheckModel(const v1::JobSpec& spec) {
   if (model.has_norm_epsilon()) {
     RETURN_IF_ERROR(CheckPositive("model.norm_epsilon", model.norm_epsilon()));
   }
-  RETURN_IF_ERROR(CheckFamily(spec));
-  return CheckTotal(spec);
+  return CheckFamily(spec);
+}
+
+absl::Status CheckActivations(const v1::JobSpec& spec) {
+  const v1::ModelSpec& model = spec.model();
+  const double tokens = static_cast<double>(spec.train().global_batch()) *
+                        static_cast<double>(spec.train().sequence_length());
+  const double widest = static_cast<double>(
+      std::max({model.width(), model.feed_forward_width(),
+                model.heads() * std::max<int64_t>(model.head_width(), 1)}));
+  const double elements =
+      tokens * std::max(static_cast<double>(model.layers()) * widest,
+                        static_cast<double>(model.vocabulary()));
+  if (elements <= kMostActivations) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "train.global_batch x train.sequence_length x model size is ", elements,
+      " activations a step, want at most ", kMostActivations));
 }
 
 }  // namespace lockstep::spec_internal

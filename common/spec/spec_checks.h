@@ -51,6 +51,8 @@ absl::Status CheckSource(absl::string_view key, const v1::DataSource& source,
                          v1::Task task);
 absl::Status CheckTrain(const v1::TrainSpec& train);
 absl::Status CheckPlacement(const v1::JobSpec& spec);
+// Keeps later counts of memory and work within 64 bits. After the others.
+absl::Status CheckActivations(const v1::JobSpec& spec);
 absl::Status CheckAction(const v1::JobSpec& spec);
 
 // UNIMPLEMENTED "KEY: VALUE is not built yet" for a value whose feature does

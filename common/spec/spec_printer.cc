@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/bytes.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "google/protobuf/util/time_util.h"
@@ -113,16 +114,6 @@ Value FromPrintedField(const Message& message, const FieldDescriptor* field,
   return list;
 }
 
-std::string SizeWord(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  size_t unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return absl::StrCat(bytes, kUnits[unit]);
-}
-
 Value FromMessage(const Message& message, Target target) {
   const auto* descriptor = message.GetDescriptor();
   using google::protobuf::util::TimeUtil;
@@ -136,7 +127,8 @@ Value FromMessage(const Message& message, Target target) {
   }
   if (target == Target::kYaml) {
     if (descriptor == v1::ByteSize::descriptor()) {
-      return SizeWord(static_cast<const v1::ByteSize&>(message).bytes());
+      return FormatBytesExact(
+          static_cast<const v1::ByteSize&>(message).bytes());
     }
     if (descriptor == v1::DeviceRange::descriptor()) {
       const auto& range = static_cast<const v1::DeviceRange&>(message);
@@ -169,9 +161,11 @@ bool IsPlainYaml(const std::string& text) {
   if (text[0] == '-' || text[0] == '.') return false;
   double number = 0;
   if (absl::SimpleAtod(text, &number)) return false;
-  // A number in a base, or a date.
-  if (absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
-    return absl::EndsWith(text, "B") || text == "1f1b";
+  // A number in another base, or a date.
+  if (absl::ascii_isdigit(static_cast<unsigned char>(text[0])) &&
+      (text.size() < 2 || absl::StrContains("xob", text.substr(1, 1)) ||
+       !absl::ascii_isalpha(static_cast<unsigned char>(text.back())))) {
+    return false;
   }
   for (const char* word :
        {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}) {
