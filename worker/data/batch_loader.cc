@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "worker/data/str_cat.h"
 
 namespace lockstep {
 namespace {
@@ -12,7 +12,7 @@ absl::Status Validate(const BatchLoader::Options& options) {
   if (options.global_batch < 1 || options.micro_batch < 1 ||
       options.first_position < 0 || options.share.count < 1 ||
       options.share.index < 0 || options.share.index >= options.share.count) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return absl::InvalidArgumentError(StrCat(
         "batch loader: global batch ", options.global_batch, ", micro-batch ",
         options.micro_batch, ", first position ", options.first_position,
         ", share ", options.share.index, " of ", options.share.count));
@@ -43,9 +43,9 @@ absl::StatusOr<StepBatch> BatchLoader::Next() {
   if (absl::Status status = Validate(options_); !status.ok()) return status;
   if (options_.total_positions.has_value() &&
       next_position_ >= *options_.total_positions) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "batch loader: position ", next_position_, " is the end of the ",
-        *options_.total_positions, " positions of the run"));
+    return absl::OutOfRangeError(
+        StrCat("batch loader: position ", next_position_, " is the end of the ",
+               *options_.total_positions, " positions of the run"));
   }
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(

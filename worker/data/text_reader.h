@@ -1,0 +1,16 @@
+// Text files: one document each, given in pieces.
+#ifndef LOCKSTEP_WORKER_DATA_TEXT_READER_H_
+#define LOCKSTEP_WORKER_DATA_TEXT_READER_H_
+
+#include "absl/status/status.h"
+#include "worker/data/document_reader.h"
+#include "worker/data/file_reader.h"
+
+namespace lockstep {
+
+// Visits what `reader` has left as one document.
+absl::Status ReadText(FileReader& reader, DocumentVisitor& visitor);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_TEXT_READER_H_
