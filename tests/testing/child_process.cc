@@ -14,8 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 
-extern char** environ;
-
 namespace lockstep {
 namespace testing {
 namespace {
