@@ -3,9 +3,10 @@
 // Every member calls the same collectives in the same order, with the same
 // element counts, dtypes and ops; collectives of different groups are launched
 // in one order on all ranks. Each call returns at once with a Work; the tensors
-// must stay alive and untouched until its Wait() returns. All tensors are dense.
-// Reductions run in one fixed order and give equal bits on all ranks. fp32 and
-// bf16 (summed in fp32, rounded once a hop); int32 for broadcast and gathers.
+// must stay alive and untouched until its Wait() returns. All tensors are
+// dense. Reductions run in one fixed order and give equal bits on all ranks.
+// fp32 and bf16 (summed in fp32, rounded once a hop); int32 for broadcast and
+// gathers.
 //
 // Threads: one thread issues; Abort may be called from any thread.
 // Errors: INVALID_ARGUMENT (counts that don't fit, seen locally), UNAVAILABLE
