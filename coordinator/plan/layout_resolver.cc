@@ -1,0 +1,197 @@
+#include "coordinator/plan/layout_resolver.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/bytes.h"
+#include "common/model/memory_count.h"
+#include "common/spec/job_spec.h"
+#include "common/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// The 256 bytes and an end token.
+constexpr int64_t kByteVocabulary = 257;
+// For a tokenizer file that only the worker can read: SentencePiece's usual.
+constexpr int64_t kGuessedVocabulary = 32'000;
+// For label lists, which only the worker can read.
+constexpr int64_t kGuessedClasses = 2;
+// So that products of degrees stay far from overflow.
+constexpr int64_t kMostDevices = 1 << 20;
+
+struct Axis {
+  const char* key;
+  int64_t degree;
+};
+
+int64_t DegreeOr1(bool present, int64_t degree) { return present ? degree : 1; }
+
+absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
+  const Axis axes[] = {
+      {"parallel.fsdp", DegreeOr1(parallel.has_fsdp(), parallel.fsdp())},
+      {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())},
+      {"parallel.tp", DegreeOr1(parallel.has_tp(), parallel.tp())},
+      {"parallel.pp", DegreeOr1(parallel.has_pp(), parallel.pp())}};
+  for (const Axis& axis : axes) {
+    if (axis.degree == 1) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(axis.key, ": ", axis.degree, " is not built yet"));
+  }
+  return absl::OkStatus();
+}
+
+// The degree of dp, once the job's devices are known.
+absl::StatusOr<int64_t> ResolveDp(const v1::JobSpec& spec, int64_t devices,
+                                  DeviceUse use) {
+  const int64_t global_batch = spec.train().global_batch();
+  if (!spec.has_parallel()) {
+    if (devices <= global_batch) return devices;
+    // Ranks without a sequence to train on would be of no use.
+    if (use == DeviceUse::kAtMost) return global_batch;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.devices is ", devices, ", but train.global_batch is ",
+        global_batch, ": each device needs at least one sequence of a batch"));
+  }
+  const int64_t dp =
+      DegreeOr1(spec.parallel().has_dp(), spec.parallel().dp());
+  if (dp < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parallel.dp is ", dp, ", want at least 1"));
+  }
+  if (dp > global_batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parallel.dp is ", dp, ", but train.global_batch is ", global_batch,
+        ": each replica needs at least one sequence of a batch"));
+  }
+  if (dp > devices) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "parallel.dp is ", dp, ", but there are only ", devices, " devices"));
+  }
+  if (dp < devices && use == DeviceUse::kExact) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.devices is ", devices, ", but the degrees of parallel make ",
+        dp, " ranks"));
+  }
+  return dp;
+}
+
+std::string DescribeMemory(const v1::MemoryReport& memory) {
+  return absl::StrCat(FormatBytes(memory.peak_bytes()), " (parameters ",
+                      FormatBytes(memory.parameters_bytes()), ", gradients ",
+                      FormatBytes(memory.gradients_bytes()), ", optimizer ",
+                      FormatBytes(memory.optimizer_bytes()), ", activations ",
+                      FormatBytes(memory.activations_bytes()), ", buffers ",
+                      FormatBytes(memory.buffers_bytes()), ")");
+}
+
+uint64_t LimitOf(const v1::JobSpec& spec, const v1::ClusterShape& shape) {
+  const uint64_t asked = spec.resources().memory_per_device().bytes();
+  const uint64_t present = shape.memory_per_device_bytes();
+  if (asked == 0 || present == 0) return std::max(asked, present);
+  return std::min(asked, present);
+}
+
+}  // namespace
+
+int64_t RequestedDevices(const v1::JobSpec& spec) {
+  if (spec.resources().has_devices()) return spec.resources().devices().max();
+  if (!spec.has_parallel()) return 1;
+  const v1::ParallelSpec& parallel = spec.parallel();
+  int64_t product = 1;
+  for (const int64_t degree :
+       {DegreeOr1(parallel.has_dp(), parallel.dp()),
+        DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
+        DegreeOr1(parallel.has_cp(), parallel.cp()),
+        DegreeOr1(parallel.has_tp(), parallel.tp()),
+        DegreeOr1(parallel.has_pp(), parallel.pp())}) {
+    product *= std::clamp<int64_t>(degree, 1, kMostDevices);
+    product = std::min(product, kMostDevices);
+  }
+  return product;
+}
+
+int64_t EstimatedVocabulary(const v1::JobSpec& spec) {
+  if (spec.model().has_vocabulary()) return spec.model().vocabulary();
+  const v1::TokenizerSpec& tokenizer = spec.data().tokenizer();
+  if (tokenizer.has_vocabulary()) return tokenizer.vocabulary();
+  switch (tokenizer.kind()) {
+    case v1::TOKENIZER_KIND_BYTES:
+      return kByteVocabulary;
+    case v1::TOKENIZER_KIND_UNSPECIFIED:
+      return spec.data().train().format() == v1::DATA_FORMAT_TOKENS
+                 ? kGuessedVocabulary
+                 : kByteVocabulary;
+    case v1::TOKENIZER_KIND_SENTENCEPIECE:
+    case v1::TOKENIZER_KIND_HUGGINGFACE:
+    case v1::TokenizerKind_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::TokenizerKind_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return kGuessedVocabulary;
+}
+
+absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
+                                                 const v1::ClusterShape& shape,
+                                                 DeviceUse use) {
+  RETURN_IF_ERROR(CheckBuiltAxes(spec.parallel()));
+  if (shape.devices() < 1 || shape.devices() > kMostDevices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job is to run on ", shape.devices(),
+                     " devices, want 1 to ", kMostDevices));
+  }
+  ASSIGN_OR_RETURN(const int64_t dp, ResolveDp(spec, shape.devices(), use));
+  const int64_t global_batch = spec.train().global_batch();
+  const int64_t share = (global_batch + dp - 1) / dp;
+
+  v1::ResolvedLayout resolved;
+  resolved.set_world_size(dp);
+  v1::Layout& layout = *resolved.mutable_layout();
+  layout.set_dp(dp);
+  layout.set_fsdp(1);
+  layout.set_zero_stage(
+      spec.parallel().has_zero_stage() ? spec.parallel().zero_stage() : 3);
+  layout.set_cp(1);
+  layout.set_cp_kind(v1::CONTEXT_PARALLEL_KIND_RING);
+  layout.set_tp(1);
+  layout.set_sequence_parallel(spec.parallel().has_sequence_parallel()
+                                   ? spec.parallel().sequence_parallel()
+                                   : true);
+  layout.set_pp(1);
+  layout.set_schedule(v1::PIPELINE_SCHEDULE_1F1B);
+  layout.set_virtual_stages(1);
+  layout.set_activation_checkpoint(v1::ACTIVATION_CHECKPOINT_NONE);
+  const bool by_hand = spec.parallel().has_micro_batch();
+  layout.set_micro_batch(
+      by_hand ? std::min(spec.parallel().micro_batch(), share) : share);
+
+  const int64_t classes =
+      spec.task() == v1::TASK_CLASSIFICATION ? kGuessedClasses : 0;
+  ASSIGN_OR_RETURN(const ModelSpec model,
+                   MakeModelSpec(spec, EstimatedVocabulary(spec), classes));
+  const TrainingSpec training = MakeTrainingSpec(spec);
+  const uint64_t limit = LimitOf(spec, shape);
+  for (;;) {
+    const v1::MemoryReport memory = CountMemory(model, training, layout);
+    if (limit == 0 || memory.peak_bytes() <= limit) {
+      *resolved.mutable_predicted_memory() = memory;
+      return resolved;
+    }
+    if (by_hand || layout.micro_batch() == 1) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "does not fit: with micro_batch ", layout.micro_batch(),
+          by_hand ? " (given)" : "", " and dp ", dp, " a rank needs ",
+          DescribeMemory(memory), ", its limit is ", FormatBytes(limit),
+          by_hand && layout.micro_batch() > 1
+              ? "; a smaller parallel.micro_batch needs less"
+              : absl::StrCat("; devices with at least ",
+                             FormatBytes(memory.peak_bytes()),
+                             " would do")));
+    }
+    layout.set_micro_batch((layout.micro_batch() + 1) / 2);
+  }
+}
+
+}  // namespace lockstep
