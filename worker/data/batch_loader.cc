@@ -102,20 +102,19 @@ StepBatch BatchLoader::Make(int64_t first, int64_t last) const {
 
 ValidationBatches::ValidationBatches(const Dataset& dataset, DataShare share,
                                      int64_t micro_batch)
-    : dataset_(dataset), micro_batch_(std::max<int64_t>(micro_batch, 1)) {
-  const BatchShare part = ShareOf(dataset.samples(), share.index, share.count);
-  next_ = part.first;
-  last_ = part.last;
-}
+    : dataset_(dataset),
+      micro_batch_(std::max<int64_t>(micro_batch, 1)),
+      part_(ShareOf(dataset.samples(), share.index, share.count)),
+      next_(part_.first) {}
 
-int64_t ValidationBatches::remaining() const {
-  return (last_ - next_ + micro_batch_ - 1) / micro_batch_;
+int64_t ValidationBatches::count() const {
+  return (part_.last - part_.first + micro_batch_ - 1) / micro_batch_;
 }
 
 const MicroBatch* ValidationBatches::Next() {
-  if (next_ >= last_) return nullptr;
+  if (next_ >= part_.last) return nullptr;
   batch_.Clear();
-  for (int64_t i = 0; i < micro_batch_ && next_ < last_; ++i, ++next_) {
+  for (int64_t i = 0; i < micro_batch_ && next_ < part_.last; ++i, ++next_) {
     dataset_.Append(next_, next_, batch_);
   }
   return &batch_;

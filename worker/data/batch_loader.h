@@ -98,17 +98,16 @@ class ValidationBatches {
  public:
   ValidationBatches(const Dataset& dataset, DataShare share,
                     int64_t micro_batch);
-  // Micro-batches still to come; at first all of this share's, 0 where it is
-  // empty.
-  int64_t remaining() const;
+  // Micro-batches of this share; 0 where it is empty.
+  int64_t count() const;
   // Null after the last one. Lives until the next call.
   const MicroBatch* Next();
 
  private:
   const Dataset& dataset_;
   const int64_t micro_batch_;
+  const BatchShare part_;
   int64_t next_;
-  int64_t last_;
   MicroBatch batch_;
 };
 

@@ -28,6 +28,8 @@ struct DataOptions {
   std::function<void(std::string_view phase, double fraction)> progress;
   // Warnings for the user ("12 of 900 rows cut to 64 tokens").
   std::function<void(std::string_view)> warn;
+  // The program lockstep-tokenizer-trainer. Empty: the one beside this program.
+  std::string tokenizer_trainer;
 };
 
 // Reads, splits, trains the tokenizer where asked, tokenizes and writes the
@@ -39,9 +41,11 @@ absl::StatusOr<std::string> PrepareCache(const DataOptions& options);
 
 class PreparedData {
  public:
-  // DATA_LOSS when checksum or size don't match the manifest.
+  // DATA_LOSS when checksum or size don't match the manifest. `tokens` files
+  // are opened beneath `data_root`.
   static absl::StatusOr<std::unique_ptr<PreparedData>> Open(
-      const std::string& directory, const v1::JobSpec& spec);
+      const std::string& directory, const v1::JobSpec& spec,
+      const std::string& data_root = "/");
   virtual ~PreparedData() = default;
 
   virtual const Dataset& train() const = 0;
@@ -61,9 +65,12 @@ class PreparedData {
 };
 
 // Another data set, tokenized with `tokenizer` as it is, for `evaluate --data`.
+// Its cache is kept in options.cache_dir; all ranks may call it at once. A null
+// `tokenizer` is of a job on `tokens`; then options.spec.model.vocabulary
+// bounds the ids.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenEvaluationData(
     const DataOptions& options, const v1::DataSource& source,
-    const Tokenizer& tokenizer, const std::vector<std::string>& labels);
+    const Tokenizer* tokenizer, const std::vector<std::string>& labels);
 
 }  // namespace lockstep
 
