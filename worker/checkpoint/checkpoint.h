@@ -68,6 +68,11 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
     absl::Span<const ShardDescription> shards,
     const std::vector<std::string>& tokenizer_files);
 
+// Removes what the ranks have written of a checkpoint that won't be finished,
+// a rank's WriteShard having failed, say. (FinishCheckpoint does it itself.)
+void DiscardCheckpoint(const std::string& job_dir, int64_t step,
+                       int64_t generation);
+
 // Threads: const functions may be called from any thread.
 class CheckpointReader {
  public:

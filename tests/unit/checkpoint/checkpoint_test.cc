@@ -1,0 +1,232 @@
+#include "worker/checkpoint/checkpoint.h"
+
+#include <filesystem>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/checkpoint/checkpoint_fixture.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAreArray;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using testing::NamedTensor;
+using testing::SmallManifest;
+using testing::SmallModel;
+using testing::StatusIs;
+using testing::TempDir;
+using testing::WriteShards;
+using testing::WriteSmallCheckpoint;
+
+using Verify = CheckpointReader::Verify;
+
+class CheckpointRanksTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(CheckpointRanksTest, EveryRangeOfEveryTensorReadsBack) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint finished,
+                       WriteSmallCheckpoint(job_dir, GetParam()));
+  EXPECT_EQ(finished.path, job_dir.File("step-40.g2"));
+  ASSERT_OK_AND_ASSIGN(
+      const auto reader,
+      CheckpointReader::Open(finished.path, Verify::kChecksums));
+  for (const NamedTensor& tensor : SmallModel()) {
+    ASSERT_TRUE(reader->Contains(tensor.name, tensor.kind));
+    const int64_t elements = tensor.values.size();
+    for (int64_t begin = 0; begin <= elements; ++begin) {
+      for (int64_t end = begin; end <= elements; ++end) {
+        std::vector<float> got(end - begin);
+        ASSERT_OK(
+            reader->Read(tensor.name, tensor.kind, begin, absl::MakeSpan(got)));
+        ASSERT_THAT(got, ElementsAreArray(tensor.values.begin() + begin,
+                                          tensor.values.begin() + end))
+            << tensor.kind << " of " << tensor.name << " from " << begin;
+      }
+    }
+  }
+}
+
+// One rank, several, and more than the smallest tensor has elements.
+INSTANTIATE_TEST_SUITE_P(Ranks, CheckpointRanksTest,
+                         ::testing::Values(1, 2, 3, 8));
+
+TEST(CheckpointTest, ManifestKeepsWhatTheJobSaid) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint finished,
+                       WriteSmallCheckpoint(job_dir, 2));
+  ASSERT_OK_AND_ASSIGN(const auto reader,
+                       CheckpointReader::Open(finished.path, Verify::kSizes));
+  EXPECT_EQ(reader->manifest().job(), "kjv-1a2b");
+  EXPECT_EQ(reader->manifest().step(), 40);
+  EXPECT_EQ(reader->manifest().data_position(), 1280);
+  EXPECT_EQ(reader->manifest().spec().name(), "kjv");
+  EXPECT_EQ(reader->manifest().format_version(), 1);
+  ASSERT_EQ(reader->tokenizer_files().size(), 1u);
+  EXPECT_EQ(reader->tokenizer_files()[0], finished.path + "/tokenizer.model");
+  EXPECT_EQ(job_dir.Read("step-40.g2/tokenizer.model"), "a tokenizer");
+}
+
+TEST(CheckpointTest, BytesAreThoseOfAllFiles) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint finished,
+                       WriteSmallCheckpoint(job_dir, 3));
+  uint64_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(finished.path)) {
+    bytes += file.file_size();
+  }
+  EXPECT_EQ(finished.bytes, bytes);
+}
+
+TEST(CheckpointTest, AbsentTensorIsNotFound) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint finished,
+                       WriteSmallCheckpoint(job_dir, 2));
+  ASSERT_OK_AND_ASSIGN(const auto reader,
+                       CheckpointReader::Open(finished.path, Verify::kSizes));
+  float value;
+  EXPECT_FALSE(reader->Contains("head.bias", "first_moment"));
+  EXPECT_THAT(
+      reader->Read("head.bias", "first_moment", 0, absl::MakeSpan(&value, 1)),
+      StatusIs(absl::StatusCode::kNotFound, HasSubstr("head.bias")));
+  EXPECT_THAT(
+      reader->Read("head.bias", "parameter", 5, absl::MakeSpan(&value, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("which has 5")));
+  EXPECT_THAT(
+      reader->Read("head.bias", "parameter", -1, absl::MakeSpan(&value, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(CheckpointTest, MissingDirectoryIsNotFound) {
+  const TempDir job_dir;
+  EXPECT_THAT(CheckpointReader::Open(job_dir.File("step-1.g1"), Verify::kSizes),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("step-1.g1")));
+}
+
+TEST(CheckpointTest, NothingHasTheFinalNameBeforeFinish) {
+  const TempDir job_dir;
+  ASSERT_OK(WriteShards(job_dir.path(), SmallModel(), 2));
+  EXPECT_FALSE(fs::exists(job_dir.File("step-40.g2")));
+  EXPECT_TRUE(fs::exists(job_dir.File(".step-40.g2.tmp")));
+}
+
+TEST(CheckpointTest, CrashBeforeRenameLeavesTheOldOneReadable) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint old,
+                       WriteSmallCheckpoint(job_dir, 2));
+  // The next attempt to write the same step ends after its shards.
+  std::vector<NamedTensor> changed = SmallModel();
+  changed[0].values[0] = -1.0f;
+  ASSERT_OK(WriteShards(job_dir.path(), changed, 3));
+  ASSERT_OK_AND_ASSIGN(const auto reader,
+                       CheckpointReader::Open(old.path, Verify::kChecksums));
+  float value;
+  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", 0,
+                         absl::MakeSpan(&value, 1)));
+  EXPECT_EQ(value, SmallModel()[0].values[0]);
+}
+
+TEST(CheckpointTest, FinishingAgainWithTheSameContentsKeepsTheDirectory) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint first,
+                       WriteSmallCheckpoint(job_dir, 2));
+  const auto written = fs::last_write_time(first.path);
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint second,
+                       WriteSmallCheckpoint(job_dir, 2));
+  EXPECT_EQ(second.manifest_hash, first.manifest_hash);
+  EXPECT_EQ(second.bytes, first.bytes);
+  EXPECT_EQ(fs::last_write_time(first.path), written);
+  EXPECT_FALSE(fs::exists(job_dir.File(".step-40.g2.tmp")));
+}
+
+TEST(CheckpointTest, FinishingWithOtherContentsReplacesTheDirectory) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint first,
+                       WriteSmallCheckpoint(job_dir, 4));
+  std::vector<NamedTensor> changed = SmallModel();
+  changed[0].values[0] = -1.0f;
+  ASSERT_OK_AND_ASSIGN(const auto shards,
+                       WriteShards(job_dir.path(), changed, 2));
+  ASSERT_OK_AND_ASSIGN(
+      const FinishedCheckpoint second,
+      FinishCheckpoint(job_dir.path(), SmallManifest(), shards, {}));
+  EXPECT_NE(second.manifest_hash, first.manifest_hash);
+  ASSERT_OK_AND_ASSIGN(const auto reader,
+                       CheckpointReader::Open(second.path, Verify::kChecksums));
+  float value;
+  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", 0,
+                         absl::MakeSpan(&value, 1)));
+  EXPECT_EQ(value, -1.0f);
+  EXPECT_FALSE(fs::exists(job_dir.File(".step-40.g2.tmp")));
+  EXPECT_FALSE(fs::exists(second.path + "/rank-3.safetensors"));
+}
+
+TEST(CheckpointTest, LeftoversOfAnotherAttemptDontGetIn) {
+  const TempDir job_dir;
+  job_dir.Write(".step-40.g2.tmp/rank-9.safetensors", "torn");
+  ASSERT_OK_AND_ASSIGN(const FinishedCheckpoint finished,
+                       WriteSmallCheckpoint(job_dir, 2));
+  EXPECT_FALSE(fs::exists(finished.path + "/rank-9.safetensors"));
+}
+
+TEST(CheckpointTest, ShardThatDoesntArriveFailsTheFinish) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(auto shards,
+                       WriteShards(job_dir.path(), SmallModel(), 3));
+  shards.erase(shards.begin() + 1);
+  EXPECT_THAT(FinishCheckpoint(job_dir.path(), SmallManifest(), shards, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("lacks elements 7 to 14")));
+  EXPECT_FALSE(fs::exists(job_dir.File(".step-40.g2.tmp")));
+  EXPECT_FALSE(fs::exists(job_dir.File("step-40.g2")));
+}
+
+TEST(CheckpointTest, ShardOnAnotherFileSystemFailsTheFinish) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const auto shards,
+                       WriteShards(job_dir.path(), SmallModel(), 2));
+  fs::remove(job_dir.File(".step-40.g2.tmp/rank-1.safetensors"));
+  EXPECT_THAT(FinishCheckpoint(job_dir.path(), SmallManifest(), shards, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("rank-1.safetensors")));
+}
+
+TEST(CheckpointTest, MissingTokenizerFailsTheFinish) {
+  const TempDir job_dir;
+  ASSERT_OK_AND_ASSIGN(const auto shards,
+                       WriteShards(job_dir.path(), SmallModel(), 2));
+  EXPECT_THAT(FinishCheckpoint(job_dir.path(), SmallManifest(), shards,
+                               {job_dir.File("gone.model")}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("gone.model")));
+}
+
+TEST(CheckpointTest, SliceOutsideItsTensorIsRefused) {
+  const TempDir job_dir;
+  const std::vector<float> values(4);
+  EXPECT_THAT(
+      WriteShard(job_dir.File("d"), 3, {{"w", "parameter", {2, 3}, 3, values}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("rank 3: parameter of tensor w")));
+  EXPECT_THAT(
+      WriteShard(job_dir.File("d"), 0,
+                 {{"w", "parameter", {2, 4}, 0, values},
+                  {"w", "parameter", {2, 4}, 0, values}}),
+      StatusIs(absl::StatusCode::kInvalidArgument, EndsWith("given twice")));
+}
+
+TEST(CheckpointTest, GarbledShardDescriptionIsRefused) {
+  EXPECT_THAT(ParseShard("\xff\xff garbage"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ParseShard(""), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(CheckpointTest, DiscardRemovesWhatWasWritten) {
+  const TempDir job_dir;
+  ASSERT_OK(WriteShards(job_dir.path(), SmallModel(), 2));
+  DiscardCheckpoint(job_dir.path(), 40, 2);
+  EXPECT_FALSE(fs::exists(job_dir.File(".step-40.g2.tmp")));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,166 @@
+// CheckpointReader: any element range of any logical tensor, whichever way it
+// was sharded when written.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/file_access.h"
+#include "worker/checkpoint/manifest.h"
+#include "worker/checkpoint/safetensors.h"
+
+namespace lockstep {
+namespace {
+
+// Elements [offset, offset + count) at bytes `begin_byte` on of `file`.
+struct Extent {
+  int64_t offset = 0;
+  int64_t count = 0;
+  const FileReader* file = nullptr;
+  uint64_t begin_byte = 0;
+};
+
+using Files = std::map<std::string, std::unique_ptr<FileReader>>;
+
+class CheckpointReaderImpl : public CheckpointReader {
+ public:
+  CheckpointReaderImpl(std::string directory, v1::CheckpointManifest manifest,
+                       Files files,
+                       std::map<TensorKey, std::vector<Extent>> tensors)
+      : directory_(std::move(directory)),
+        manifest_(std::move(manifest)),
+        files_(std::move(files)),
+        tensors_(std::move(tensors)) {}
+
+  const v1::CheckpointManifest& manifest() const override { return manifest_; }
+  bool Contains(const std::string& name,
+                const std::string& kind) const override {
+    return tensors_.count({name, kind}) > 0;
+  }
+  absl::Status Read(const std::string& name, const std::string& kind,
+                    int64_t offset, absl::Span<float> out) const override;
+  std::vector<std::string> tokenizer_files() const override {
+    std::vector<std::string> paths;
+    for (const std::string& name : manifest_.tokenizer_files()) {
+      paths.push_back(absl::StrCat(directory_, "/", name));
+    }
+    return paths;
+  }
+
+ private:
+  const std::string directory_;
+  const v1::CheckpointManifest manifest_;
+  const Files files_;
+  // Ordered by offset; they cover each tensor exactly once.
+  const std::map<TensorKey, std::vector<Extent>> tensors_;
+};
+
+absl::Status CheckpointReaderImpl::Read(const std::string& name,
+                                        const std::string& kind, int64_t offset,
+                                        absl::Span<float> out) const {
+  const auto found = tensors_.find({name, kind});
+  if (found == tensors_.end()) {
+    return absl::NotFoundError(absl::StrCat(directory_, " has no ", kind,
+                                            " of tensor \"", name, "\""));
+  }
+  const std::vector<Extent>& extents = found->second;
+  const int64_t elements = extents.back().offset + extents.back().count;
+  const auto wanted = static_cast<int64_t>(out.size());
+  if (offset < 0 || offset > elements || wanted > elements - offset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory_, ": elements ", offset, " + ", wanted, " of ",
+                     kind, " of tensor \"", name, "\", which has ", elements));
+  }
+  // The first extent that ends after `offset`.
+  auto extent = std::partition_point(
+      extents.begin(), extents.end(), [&](const Extent& candidate) {
+        return candidate.offset + candidate.count <= offset;
+      });
+  for (int64_t done = 0; done < wanted; ++extent) {
+    const int64_t skip = offset + done - extent->offset;
+    const int64_t count = std::min(extent->count - skip, wanted - done);
+    RETURN_IF_ERROR(
+        extent->file->Read(extent->begin_byte + skip * sizeof(float),
+                           out.data() + done, count * sizeof(float)));
+    done += count;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Files> OpenFiles(const std::string& directory,
+                                const v1::CheckpointManifest& manifest,
+                                CheckpointReader::Verify verify) {
+  Files files;
+  for (const v1::CheckpointManifest::File& listed : manifest.files()) {
+    absl::StatusOr<std::unique_ptr<FileReader>> file =
+        FileReader::Open(absl::StrCat(directory, "/", listed.name()));
+    if (absl::IsNotFound(file.status())) {
+      return absl::DataLossError(file.status().message());
+    }
+    RETURN_IF_ERROR(file.status());
+    if ((*file)->bytes() != listed.bytes()) {
+      return absl::DataLossError(absl::StrCat((*file)->path(), " has ",
+                                              (*file)->bytes(), " bytes, want ",
+                                              listed.bytes()));
+    }
+    if (verify == CheckpointReader::Verify::kChecksums) {
+      ASSIGN_OR_RETURN(const std::string hash, (*file)->Hash());
+      if (hash != listed.xxh3()) {
+        return absl::DataLossError(absl::StrCat(
+            (*file)->path(), " has checksum ", hash, ", want ", listed.xxh3()));
+      }
+    }
+    files.emplace(listed.name(), *std::move(file));
+  }
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
+    const std::string& directory, Verify verify) {
+  ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory));
+  absl::StatusOr<SlicesByTensor> slices = CheckManifest(manifest);
+  if (!slices.ok()) {
+    return absl::DataLossError(absl::StrCat(directory, "/", kManifestName, ": ",
+                                            slices.status().message()));
+  }
+  ASSIGN_OR_RETURN(Files files, OpenFiles(directory, manifest, verify));
+
+  std::map<std::string, std::map<std::string, SafetensorsTensor>> headers;
+  std::map<TensorKey, std::vector<Extent>> tensors;
+  for (const auto& [tensor, parts] : *slices) {
+    std::vector<Extent>& extents = tensors[tensor];
+    for (const v1::CheckpointManifest::Slice& slice : parts) {
+      const FileReader& file = *files.at(slice.file());
+      auto header = headers.find(slice.file());
+      if (header == headers.end()) {
+        ASSIGN_OR_RETURN(auto parsed, ReadSafetensorsHeader(file));
+        header = headers.emplace(slice.file(), std::move(parsed)).first;
+      }
+      const auto stored = header->second.find(slice.key());
+      if (stored == header->second.end()) {
+        return absl::DataLossError(
+            absl::StrCat(file.path(), " has no tensor \"", slice.key(), "\""));
+      }
+      if (stored->second.bytes !=
+          static_cast<uint64_t>(slice.count()) * sizeof(float)) {
+        return absl::DataLossError(
+            absl::StrCat(file.path(), ": tensor \"", slice.key(), "\" has ",
+                         stored->second.bytes, " bytes, want ", slice.count(),
+                         " elements of 4"));
+      }
+      extents.push_back(
+          {slice.offset(), slice.count(), &file, stored->second.begin_byte});
+    }
+  }
+  return std::make_unique<CheckpointReaderImpl>(
+      directory, std::move(manifest), std::move(files), std::move(tensors));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// The manifest of a checkpoint: its text, and the rules that its slices and
+// file names follow (docs/formats/checkpoint.md).
+#ifndef LOCKSTEP_WORKER_CHECKPOINT_MANIFEST_H_
+#define LOCKSTEP_WORKER_CHECKPOINT_MANIFEST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/v1/checkpoint.pb.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kCheckpointFormatVersion = 1;
+inline constexpr char kManifestName[] = "manifest.json";
+
+// Name and kind of a tensor.
+using TensorKey = std::pair<std::string, std::string>;
+// Slices of each tensor in order of their offsets.
+using SlicesByTensor =
+    std::map<TensorKey, std::vector<v1::CheckpointManifest::Slice>>;
+
+absl::StatusOr<std::string> PrintManifest(
+    const v1::CheckpointManifest& manifest);
+// Reads DIRECTORY/manifest.json, hostile until CheckManifest has passed it.
+// DATA_LOSS if it is broken; FAILED_PRECONDITION if its version is newer.
+absl::StatusOr<v1::CheckpointManifest> ReadManifest(
+    const std::string& directory);
+
+// Checks that file names are plain and listed once, that slices and tokenizer
+// files name listed files, and that the slices of each tensor cover each of its
+// elements exactly once. INVALID_ARGUMENT with what is wrong.
+absl::StatusOr<SlicesByTensor> CheckManifest(
+    const v1::CheckpointManifest& manifest);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_CHECKPOINT_MANIFEST_H_
