@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "worker/agent/rank_channel.h"
 #include "worker/dist/device_mesh.h"
+#include "worker/dist/gloo_group_factory.h"
 #include "worker/train/actions.h"
 #include "worker/train/failure.h"
 #include "worker/train/gang_data.h"
@@ -67,14 +68,19 @@ absl::Status RunAssignment(RankChannel& channel) {
   const v1::RankAssignment& assignment = channel.assignment();
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
                    MakeDevice(assignment));
-  DeviceMesh::Options mesh_options;
-  mesh_options.layout = assignment.layout();
-  mesh_options.rank = static_cast<int>(assignment.rank());
-  mesh_options.world_size = static_cast<int>(assignment.world_size());
-  mesh_options.local_address = assignment.data_address();
+  GlooGroupFactoryOptions group_options;
+  group_options.store = &channel.store();
+  group_options.allocator = &device->allocator();
+  if (!assignment.data_address().empty()) {
+    group_options.address = assignment.data_address();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<GlooGroupFactory> factory,
+                   GlooGroupFactory::Create(group_options));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<DeviceMesh> mesh,
-      DeviceMesh::Create(mesh_options, channel.store(), device->allocator()));
+      DeviceMesh::Create(assignment.layout(),
+                         static_cast<int>(assignment.rank()),
+                         static_cast<int>(assignment.world_size()), *factory));
   ChannelReporter reporter(channel);
   const RankContext context = {
       *device,

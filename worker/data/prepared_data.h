@@ -71,6 +71,11 @@ class PreparedData {
 absl::StatusOr<std::unique_ptr<Dataset>> OpenEvaluationData(
     const DataOptions& options, const v1::DataSource& source,
     const Tokenizer* tokenizer, const std::vector<std::string>& labels);
+inline absl::StatusOr<std::unique_ptr<Dataset>> OpenEvaluationData(
+    const DataOptions& options, const v1::DataSource& source,
+    const Tokenizer& tokenizer, const std::vector<std::string>& labels) {
+  return OpenEvaluationData(options, source, &tokenizer, labels);
+}
 
 }  // namespace lockstep
 

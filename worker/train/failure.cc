@@ -1,6 +1,5 @@
 #include "worker/train/failure.h"
 
-#include <optional>
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -22,8 +21,7 @@ absl::Status WithCause(absl::Status status, v1::Cause cause) {
 }
 
 v1::Cause CauseOf(const absl::Status& status) {
-  if (const std::optional<absl::Cord> payload =
-          status.GetPayload(kCausePayload)) {
+  if (const auto payload = status.GetPayload(kCausePayload)) {
     int value = 0;
     if (absl::SimpleAtoi(std::string(*payload), &value) &&
         v1::Cause_IsValid(value)) {

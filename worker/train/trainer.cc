@@ -165,7 +165,7 @@ absl::Status Trainer::Run() {
                    TrainStep::Create(context_, state_, total_steps_));
 
   while (state_.step < total_steps_) {
-    const absl::Time begin = context_.clock.Now();
+    const absl::Duration begin = context_.clock.Uptime();
     ASSIGN_OR_RETURN(const StepBatch batch, loader.Next());
     ASSIGN_OR_RETURN(const StepResult result, step->Run(batch));
     v1::StepReport report;
@@ -175,7 +175,7 @@ absl::Status Trainer::Run() {
     report.set_learning_rate(result.learning_rate);
     report.set_tokens(result.tokens);
     report.set_seconds(
-        absl::ToDoubleSeconds(context_.clock.Now() - begin));
+        absl::ToDoubleSeconds(context_.clock.Uptime() - begin));
     ReportStep(report, batch.valid_targets);
 
     const bool last = state_.step == total_steps_;
