@@ -64,16 +64,16 @@ struct Voidify {
 #undef CHECK
 #endif
 
-#define LOG(level)                                                          \
+#define LOG(level)                                                            \
   ::lockstep::log_internal::LogLine(LOCKSTEP_LOG_##level, __FILE__, __LINE__) \
       .stream()
 
-#define CHECK(condition)                                             \
-  (condition) ? (void)0                                              \
-              : ::lockstep::log_internal::Voidify() &                \
-                    ::lockstep::log_internal::LogLine(               \
+#define CHECK(condition)                                                  \
+  (condition) ? (void)0                                                   \
+              : ::lockstep::log_internal::Voidify() &                     \
+                    ::lockstep::log_internal::LogLine(                    \
                         ::lockstep::LogLevel::kFatal, __FILE__, __LINE__) \
-                            .stream()                                \
+                            .stream()                                     \
                         << "check failed: " #condition " "
 
 #endif  // LOCKSTEP_COMMON_LOG_H_

@@ -11,16 +11,16 @@
 #define LOCKSTEP_CONCAT_INNER(a, b) a##b
 #define LOCKSTEP_CONCAT(a, b) LOCKSTEP_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                             \
-  do {                                                          \
-    if (absl::Status status_ = (expression); !status_.ok()) {   \
-      return status_;                                           \
-    }                                                           \
+#define RETURN_IF_ERROR(expression)                           \
+  do {                                                        \
+    if (absl::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                         \
+    }                                                         \
   } while (false)
 
-#define ASSIGN_OR_RETURN(target, expression) \
-  LOCKSTEP_ASSIGN_OR_RETURN_INNER(           \
-      LOCKSTEP_CONCAT(status_or_, __LINE__), target, expression)
+#define ASSIGN_OR_RETURN(target, expression)                             \
+  LOCKSTEP_ASSIGN_OR_RETURN_INNER(LOCKSTEP_CONCAT(status_or_, __LINE__), \
+                                  target, expression)
 
 #define LOCKSTEP_ASSIGN_OR_RETURN_INNER(holder, target, expression) \
   auto holder = (expression);                                       \
