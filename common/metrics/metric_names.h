@@ -67,6 +67,8 @@ inline constexpr HistogramName kGangStartSeconds = {
 inline constexpr HistogramName kStoreCommitSeconds = {
     "lockstep_store_commit_seconds",
     "Time of one durable commit of the job store.", kShortSeconds};
+inline constexpr CounterName kRpcs = {
+    "lockstep_rpcs_total", "Remote calls that ended, by method and code."};
 inline constexpr GaugeName kWatchStreams = {"lockstep_watch_streams",
                                             "Clients that watch a job now."};
 inline constexpr GaugeName kRendezvousKeys = {

@@ -31,9 +31,9 @@ bool IsAttemptLive(const std::map<int64_t, AttemptRecord>& attempts) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobTable>> JobTable::Load(JobStore& store,
+                                                         StoredState state,
                                                          Clock& clock,
                                                          Options options) {
-  ASSIGN_OR_RETURN(StoredState state, store.Load());
   auto table = std::unique_ptr<JobTable>(
       new JobTable(store, clock, std::move(options)));
   absl::MutexLock lock(&table->mutex_);

@@ -39,12 +39,15 @@ class JobTable {
     // JOB_ROOT, absolute.
     std::string job_root;
     JobHistory::Options history;
+    // Told of each change of state, with the table locked: must not call it.
+    std::function<void(const JobRecord& job)> on_move;
     // Makes the suffixes of ids: so many random characters.
     std::function<std::string(int)> random_suffix;
   };
 
-  // `store` and `clock` must outlive the table.
+  // `state` is what `store` had; it and `clock` must outlive the table.
   static absl::StatusOr<std::unique_ptr<JobTable>> Load(JobStore& store,
+                                                        StoredState state,
                                                         Clock& clock,
                                                         Options options);
   // Waits for submits and deletes on their way.

@@ -229,6 +229,7 @@ absl::Status JobTable::Move(Entry& entry, JobState to,
   if (IsTerminal(to)) record.ended = now;
   record.step = InfoOf(entry).step();
   change.jobs.push_back(record);
+  if (options_.on_move) options_.on_move(record);
   return absl::OkStatus();
 }
 

@@ -33,8 +33,8 @@ class GangReservation {
  private:
   void Refuse(std::string reason);
 
-  const absl::Duration deadline_;
-  const std::set<std::string> workers_;
+  absl::Duration deadline_;
+  std::set<std::string> workers_;
   std::set<std::string> waiting_;
   State state_ = State::kWaiting;
   std::string reason_;
