@@ -1,5 +1,9 @@
 # The kinds of target that folders are made of.
 
+# What is installed, and what integration tests start.
+set(LOCKSTEP_PROGRAMS lockstep lockstep-coordinator lockstep-worker
+                      lockstep-rank lockstep-tokenizer-trainer)
+
 # lockstep_library(NAME SOURCES file... DEPS target... PRIVATE_DEPS target...):
 # one static library per folder; headers are included from the root of the
 # repository. PRIVATE_DEPS are linked, but their flags stay in this folder.
@@ -50,6 +54,15 @@ function(lockstep_test name)
     # These start whole clusters; nothing else should take their cores.
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()
+endfunction()
+
+# Builds the programs before a test that starts them.
+function(lockstep_needs_programs test)
+  foreach(program ${LOCKSTEP_PROGRAMS})
+    if(TARGET ${program})
+      add_dependencies(${test} ${program})
+    endif()
+  endforeach()
 endfunction()
 
 # Makes `target` use the precompiled headers of `from`, and compile all the same
