@@ -6,6 +6,7 @@
 #define LOCKSTEP_KERNELS_BACKEND_H_
 
 #include "kernels/ops/attention.h"
+#include "kernels/ops/copy.h"
 #include "kernels/ops/cross_entropy.h"
 #include "kernels/ops/dropout.h"
 #include "kernels/ops/elementwise.h"
@@ -17,6 +18,10 @@
 namespace lockstep {
 
 struct Backend {
+  // Between host and device.
+  decltype(&ops::CopyFromHost) copy_from_host;
+  decltype(&ops::CopyToHost) copy_to_host;
+
   // Element-wise.
   decltype(&ops::Zero) zero;
   decltype(&ops::Fill) fill;

@@ -6,6 +6,8 @@ namespace lockstep::cpu {
 
 const Backend& CpuBackend() {
   static constexpr Backend kBackend = {
+      .copy_from_host = CopyFromHost,
+      .copy_to_host = CopyToHost,
       .zero = Zero,
       .fill = Fill,
       .convert = Convert,

@@ -8,6 +8,9 @@
 
 namespace lockstep::cpu {
 
+decltype(ops::CopyFromHost) CopyFromHost;
+decltype(ops::CopyToHost) CopyToHost;
+
 decltype(ops::Zero) Zero;
 decltype(ops::Fill) Fill;
 decltype(ops::Convert) Convert;
