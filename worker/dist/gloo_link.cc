@@ -24,6 +24,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
@@ -41,6 +42,9 @@ constexpr uint64_t kAssembleSlot = kSentinelSlot - 1;
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 // Gloo waits five times a pair's timeout for its connection.
 constexpr int kConnectTimeoutFactor = 5;
+// What Gloo tells all other operations when one ran into its timeout.
+constexpr absl::string_view kTimeoutElsewhere =
+    "Application timeout caused pair closure";
 // How often the watcher looks for further peers that go, after the first.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
 
@@ -357,7 +361,9 @@ void GlooLinkImpl::LookForGonePeers() {
       sentinels_[peer]->abortWaitRecv();
       sentinels_[peer]->waitRecv(nullptr, milliseconds(0));
     } catch (const std::exception& error) {
-      MarkGone(peer, Cause(error));
+      const std::string cause = Cause(error);
+      // Ours, not the peer's: the wait that ran out fails the link.
+      if (cause != kTimeoutElsewhere) MarkGone(peer, cause);
     }
   }
 }

@@ -122,8 +122,13 @@ absl::Status ReduceOwnSegment(
 
 int64_t CollectiveScratchBytes(int64_t tensor_bytes, int size) {
   if (size == 1) return 0;
-  const int64_t most = (size - 1) * kPiecesInFlight * PieceBytes(size);
-  return std::min(most, (size - 1) * tensor_bytes) + tensor_bytes / size;
+  const int64_t pieces =
+      std::min((size - 1) * kPiecesInFlight * PieceBytes(size),
+               (size - 1) * tensor_bytes);
+  // A reduce to a root keeps its segment beside the tensor; segments are
+  // rounded up by less than this.
+  constexpr int64_t kRounding = 256;
+  return pieces + tensor_bytes / size + kRounding;
 }
 
 }  // namespace lockstep

