@@ -17,7 +17,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
   Stream& stream = context.device.stream();
   ValidationBatches batches(dataset, context.share, micro_batch);
   const double count =
-      static_cast<double>(std::max<int64_t>(1, batches.remaining()));
+      static_cast<double>(std::max<int64_t>(1, batches.count()));
   double done = 0.0;
   LossSums sums;
   while (const MicroBatch* batch = batches.Next()) {
