@@ -209,8 +209,14 @@ void AppendYaml(const Value& value, int indent, std::string& out) {
   const std::string margin(indent, ' ');
   if (value.is_array()) {
     for (const Value& item : value) {
-      absl::StrAppend(&out, margin, "-");
+      const size_t begin = out.size();
       AppendYamlAfter(item, indent + 2, out);
+      if (out[begin] == '\n') {
+        // A block: its first line's margin makes room for the dash.
+        out.replace(begin, 1 + margin.size() + 1, margin + "-");
+      } else {
+        out.insert(begin, margin + "-");
+      }
     }
     return;
   }
@@ -228,9 +234,13 @@ std::string ToJson(const Message& message, JsonStyle style) {
 }
 
 std::string ToYaml(const Message& message) {
-  std::string out;
-  const Value value = FromMessage(message, Target::kYaml);
+  return JsonToYaml(FromMessage(message, Target::kYaml));
+}
+
+std::string JsonToYaml(const Value& value) {
   if (!value.is_structured()) return YamlScalar(value) + "\n";
+  if (value.empty()) return value.is_array() ? "[]\n" : "{}\n";
+  std::string out;
   AppendYaml(value, 0, out);
   return out;
 }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "google/protobuf/message.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace lockstep {
 
@@ -18,6 +19,9 @@ enum class JsonStyle { kLine, kIndented };
 
 std::string ToJson(const google::protobuf::Message& message, JsonStyle style);
 std::string ToYaml(const google::protobuf::Message& message);
+
+// JSON as YAML.
+std::string JsonToYaml(const nlohmann::ordered_json& value);
 
 // One field as ToJson would print its value on a line; "absent" where it would
 // not be printed.

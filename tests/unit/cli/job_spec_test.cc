@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/spec/spec_reader.h"
 #include "tests/unit/cli/sample_job.h"
 

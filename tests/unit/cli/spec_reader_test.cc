@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "common/spec/nearest_word.h"
 #include "lockstep/v1/job.pb.h"
 #include "tests/unit/cli/sample_job.h"
