@@ -15,7 +15,7 @@ using Regions = std::vector<std::unique_ptr<GlooLink::Region>>;
 
 // Up to so many bytes sent in all, a rank sends its whole tensor to every other
 // rank: one message's delay in place of two.
-constexpr int64_t kOneHopBytes = int64_t{64} << 10;
+constexpr int64_t kOneHopBytes = int64_t{256} << 10;
 // Segments start at multiples of a cache line.
 constexpr int64_t kSegmentAlignment = 32;
 // Second messages of a piece use slots this far from the first ones.

@@ -139,8 +139,10 @@ class GlooLinkImpl : public GlooLink {
         alarm_(context_->createUnboundBuffer(&sentinel_byte_, 1)),
         gone_(options.size) {}
 
+  // Connections go with context_, softly: what was sent still arrives. (A close
+  // by Fail resets them.)
   ~GlooLinkImpl() override {
-    Fail(absl::CancelledError("the link has ended")).IgnoreError();
+    SetFailed(absl::CancelledError("the link has ended")).IgnoreError();
     if (watcher_.joinable()) watcher_.join();
   }
 
@@ -163,6 +165,8 @@ class GlooLinkImpl : public GlooLink {
  private:
   class RegionImpl;
 
+  // Wakes whoever waits; returns the first failure.
+  absl::Status SetFailed(absl::Status status);
   void WatchPeers();
   void LookForGonePeers();
   // Whether the link fails within `time`; waits for it.
@@ -302,15 +306,16 @@ absl::Status GlooLinkImpl::FailWait(int peer, absl::Time deadline,
       "rank ", peer, " is gone (", gone.empty() ? cause : gone, ")")));
 }
 
-absl::Status GlooLinkImpl::Fail(absl::Status status) {
-  absl::Status first;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (status_.ok()) status_ = std::move(status);
-    first = status_;
-    for (RegionImpl* region : regions_) region->Wake();
-  }
+absl::Status GlooLinkImpl::SetFailed(absl::Status status) {
+  absl::MutexLock lock(&mutex_);
+  if (status_.ok()) status_ = std::move(status);
+  for (RegionImpl* region : regions_) region->Wake();
   alarm_->abortWaitRecv();
+  return status_;
+}
+
+absl::Status GlooLinkImpl::Fail(absl::Status status) {
+  const absl::Status first = SetFailed(std::move(status));
   // Whoever comes second waits here until the first has closed them all.
   std::call_once(closed_, [this] {
     for (int peer = 0; peer < size_; ++peer) {

@@ -346,6 +346,22 @@ TEST(PipelinedCollectivesTest, ManyPiecesOnThreeRanks) {
   }));
 }
 
+TEST(CollectiveOrderTest, RootMayLeaveOnceItsBroadcastIsDone) {
+  // Its last bytes are still on their way then.
+  constexpr int64_t kElements = int64_t{4} << 20;
+  for (int round = 0; round < 8; ++round) {
+    GroupRun run;
+    run.size = 8;
+    EXPECT_OK(RunGroup(run, [&](ProcessGroup& group) -> absl::Status {
+      HostTensor tensor(DType::kInt32, kElements);
+      if (group.rank() == 0) tensor.Set(kElements - 1, 7.0f);
+      RETURN_IF_ERROR(group.Broadcast(tensor.View(), 0)->Wait());
+      EXPECT_EQ(tensor.Get(kElements - 1), 7.0f);
+      return absl::OkStatus();
+    }));
+  }
+}
+
 TEST(CollectiveOrderTest, ManyLaunchedBeforeTheFirstWait) {
   GroupRun run;
   run.size = 3;
