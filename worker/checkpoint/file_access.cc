@@ -182,13 +182,4 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
   return contents;
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  const int descriptor = OpenRetrying(path, O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return FileError(errno, "opening", path);
-  absl::Status status;
-  if (fsync(descriptor) != 0) status = FileError(errno, "syncing", path);
-  close(descriptor);
-  return status;
-}
-
 }  // namespace lockstep

@@ -89,7 +89,6 @@ class FileReader {
 // All of a file of at most `limit_bytes` (DATA_LOSS if it is larger).
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
                                           uint64_t limit_bytes);
-absl::Status SyncDirectory(const std::string& path);
 
 }  // namespace lockstep
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/status_macros.h"
+#include "common/sync_directory.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/file_access.h"
 #include "worker/checkpoint/manifest.h"

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "common/status_macros.h"
+#include "common/sync_directory.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {

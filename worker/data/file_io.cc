@@ -193,11 +193,4 @@ absl::StatusOr<HashedFileWriter::Written> WriteSmallFile(
   return writer->Finish();
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return FileError(errno, "open", path);
-  if (fsync(fd.get()) != 0) return FileError(errno, "sync", path);
-  return absl::OkStatus();
-}
-
 }  // namespace lockstep

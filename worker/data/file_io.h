@@ -108,9 +108,6 @@ class HashedFileWriter {
 absl::StatusOr<HashedFileWriter::Written> WriteSmallFile(
     const std::string& path, std::string_view bytes);
 
-// Makes the names in a directory durable.
-absl::Status SyncDirectory(const std::string& path);
-
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_WORKER_DATA_FILE_IO_H_

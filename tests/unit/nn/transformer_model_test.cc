@@ -153,10 +153,11 @@ TEST_P(TransformerModelTest, LossAndGradientsAgreeWithFp64Differences) {
   std::mt19937 random(5);
   for (size_t i = 0; i < store_->tensors().size(); ++i) {
     const LogicalTensor& tensor = store_->tensors()[i];
-    // Keys' biases shift all scores of a query alike: their gradient is zero.
     const FlatRange range = store_->range(static_cast<int>(i));
     const float* gradient = store_->gradient().data<float>() + range.begin;
-    double largest = 1e-3;
+    // Keys' biases shift all scores of a query alike: their exact gradient is
+    // zero, and what is there is the rounding of gradients around 0.1.
+    double largest = 1e-2;
     for (int64_t e = 0; e < tensor.elements(); ++e) {
       largest = std::max(largest, std::abs(static_cast<double>(gradient[e])));
     }
