@@ -7,7 +7,7 @@ namespace lockstep {
 namespace {
 
 // Pieces of each segment in flight, and the scratch for all peers' ones.
-constexpr int64_t kPiecesInFlight = 4;
+constexpr int64_t kPiecesInFlight = 8;
 constexpr int64_t kScratchBytes = int64_t{4} << 20;
 constexpr int64_t kMaxPieceBytes = int64_t{512} << 10;
 constexpr int64_t kMinPieceBytes = int64_t{16} << 10;
