@@ -28,7 +28,7 @@ absl::Status ClusterFile::Write(const std::string& folder) const {
   nlohmann::ordered_json json;
   json["pid"] = pid;
   json["coordinator"] = coordinator;
-  json["http"] = http;
+  json["metrics"] = metrics;
   json["daemon_pids"] = daemon_pids;
   return ReplaceTextFile(FilePath(folder), json.dump(2) + "\n");
 }
@@ -45,8 +45,8 @@ absl::StatusOr<ClusterFile> ClusterFile::Read(const std::string& folder) {
       json["coordinator"].is_string() && json.contains("pid")) {
     file.pid = integer(json["pid"]);
     file.coordinator = json["coordinator"].get<std::string>();
-    if (json.contains("http") && json["http"].is_string()) {
-      file.http = json["http"].get<std::string>();
+    if (json.contains("metrics") && json["metrics"].is_string()) {
+      file.metrics = json["metrics"].get<std::string>();
     }
     if (json.contains("daemon_pids") && json["daemon_pids"].is_array()) {
       for (const auto& one : json["daemon_pids"]) {

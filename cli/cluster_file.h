@@ -22,7 +22,7 @@ struct ClusterFile {
   int64_t pid = 0;
   // HOST:PORT.
   std::string coordinator;
-  std::string http;
+  std::string metrics;
   std::vector<int64_t> daemon_pids;
 
   absl::Status Write(const std::string& folder) const;

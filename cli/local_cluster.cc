@@ -54,10 +54,10 @@ LocalCluster::~LocalCluster() { Stop(); }
 absl::Status LocalCluster::StartCoordinator() {
   const std::string& folder = options_.folder;
   const auto arguments = [&folder](const std::string& grpc,
-                                   const std::string& http) {
+                                   const std::string& metrics) {
     return std::vector<std::string>{
         "--listen",   grpc,
-        "--http",     http,
+        "--metrics",  metrics,
         "--store",    absl::StrCat("sqlite:", folder, "/state.db"),
         "--job-root", folder + "/jobs"};
   };
@@ -72,10 +72,10 @@ absl::Status LocalCluster::StartCoordinator() {
   ASSIGN_OR_RETURN(file_.coordinator,
                    coordinator.WaitForLine("grpc listening on ", kStartTimeout,
                                            *options_.stop));
-  ASSIGN_OR_RETURN(file_.http,
-                   coordinator.WaitForLine("http listening on ", kStartTimeout,
+  ASSIGN_OR_RETURN(file_.metrics,
+                   coordinator.WaitForLine("metrics listening on ", kStartTimeout,
                                            *options_.stop));
-  coordinator.RestartWith(arguments(file_.coordinator, file_.http));
+  coordinator.RestartWith(arguments(file_.coordinator, file_.metrics));
   file_.pid = getpid();
   file_.daemon_pids = {coordinator.pid()};
   return file_.Write(folder);

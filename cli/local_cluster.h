@@ -65,7 +65,7 @@ class LocalCluster {
 
   // HOST:PORT of the coordinator.
   const std::string& address() const { return file_.coordinator; }
-  const std::string& http_address() const { return file_.http; }
+  const std::string& metrics_address() const { return file_.metrics; }
 
   // Ends the workers, then the coordinator, kindly at first; at most 40 s.
   void Stop();

@@ -38,7 +38,7 @@ void Cluster::KillCoordinator() {
 void Cluster::StartCoordinator() {
   coordinator_ =
       sandbox_.Start("lockstep-coordinator",
-                     {"--listen", address_, "--http", "127.0.0.1:0", "--store",
+                     {"--listen", address_, "--store",
                       absl::StrCat("sqlite:", sandbox_.dir().File("state.db")),
                       "--job-root", sandbox_.dir().File("jobs")});
   const absl::StatusOr<std::string> line =

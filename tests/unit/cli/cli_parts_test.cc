@@ -256,7 +256,7 @@ TEST(ClusterFileTest, ReadsBackWhatWasWritten) {
               StatusIs(absl::StatusCode::kNotFound));
   const ClusterFile file = {.pid = 12,
                             .coordinator = "127.0.0.1:5",
-                            .http = "127.0.0.1:6",
+                            .metrics = "127.0.0.1:6",
                             .daemon_pids = {13, 14}};
   ASSERT_THAT(file.Write(folder.path()), IsOk());
   const auto back = ClusterFile::Read(folder.path());
