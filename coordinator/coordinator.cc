@@ -24,8 +24,8 @@ absl::Status MakeJobRoot(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
-    Options options, Clock& clock) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
+                                                                Clock& clock) {
   RETURN_IF_ERROR(MakeJobRoot(options.job_root));
   auto owner = std::unique_ptr<Coordinator>(new Coordinator);
   Coordinator& it = *owner;
@@ -35,24 +35,22 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   it.blocking_loop_ = SerialLoop::Start(clock, kIdleInterval, [] {});
   ASSIGN_OR_RETURN(
       it.store_,
-      SqliteJobStore::Open({.path = options.store_path,
-                            .on_commit = [&it](absl::Duration took) {
-                              it.registry_.Observe(
-                                  metric_names::kStoreCommitSeconds, {},
+      SqliteJobStore::Open(
+          {.path = options.store_path, .on_commit = [&it](absl::Duration took) {
+             it.registry_.Observe(metric_names::kStoreCommitSeconds, {},
                                   absl::ToDoubleSeconds(took));
-                            }}));
+           }}));
   ASSIGN_OR_RETURN(StoredState stored, it.store_->Load());
   std::vector<RendezvousRecord> rendezvous = std::move(stored.rendezvous);
-  ASSIGN_OR_RETURN(
-      it.jobs_,
-      JobTable::Load(*it.store_, std::move(stored), clock,
-                     {.job_root = options.job_root,
-                      .history = {},
-                      .on_move =
-                          [&it](const JobRecord& job) {
-                            CountMove(it.registry_, job);
-                          },
-                      .random_suffix = RandomBase32}));
+  ASSIGN_OR_RETURN(it.jobs_,
+                   JobTable::Load(*it.store_, std::move(stored), clock,
+                                  {.job_root = options.job_root,
+                                   .history = {},
+                                   .on_move =
+                                       [&it](const JobRecord& job) {
+                                         CountMove(it.registry_, job);
+                                       },
+                                   .random_suffix = RandomBase32}));
   it.workers_ = std::make_unique<WorkerRegistry>(clock, options.workers);
   it.rendezvous_ = std::make_unique<RendezvousStore>(*it.store_, clock);
   options.gangs.version = std::string(Version());
@@ -90,9 +88,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   it.metrics_ = std::make_unique<CoordinatorMetrics>(
       it.registry_, *it.jobs_, *it.workers_, *it.job_service_, clock);
   ASSIGN_OR_RETURN(
-      it.server_,
-      RpcServer::Start(options.listen,
-                       {it.job_service_.get(), it.worker_service_.get()}));
+      it.server_, RpcServer::Start(options.listen, {it.job_service_.get(),
+                                                    it.worker_service_.get()}));
   if (options.metrics.has_value()) {
     ASSIGN_OR_RETURN(
         it.metrics_server_,

@@ -9,7 +9,7 @@ namespace {
 constexpr absl::Duration kKeepSeries = absl::Minutes(10);
 
 constexpr JobState kAllStates[] = {
-    v1::JOB_STATE_PENDING,   v1::JOB_STATE_STARTING,   v1::JOB_STATE_RUNNING,
+    v1::JOB_STATE_PENDING,    v1::JOB_STATE_STARTING,  v1::JOB_STATE_RUNNING,
     v1::JOB_STATE_RESTARTING, v1::JOB_STATE_SUCCEEDED, v1::JOB_STATE_FAILED,
     v1::JOB_STATE_CANCELLED};
 
@@ -81,8 +81,7 @@ void CoordinatorMetrics::CollectJob(const JobRecord& job) {
                   static_cast<double>(step.step()));
     registry_.Set(metric_names::kJobLossNats, labels, step.loss());
     registry_.Set(metric_names::kJobGradNorm, labels, step.grad_norm());
-    registry_.Set(metric_names::kJobLearningRate, labels,
-                  step.learning_rate());
+    registry_.Set(metric_names::kJobLearningRate, labels, step.learning_rate());
   }
   if (summary.last_evaluation.has_value()) {
     registry_.Set(metric_names::kJobValidationLossNats, labels,

@@ -58,16 +58,15 @@ absl::StatusOr<DaemonOptions> CheckFlags(const DaemonFlags& flags) {
   options.job_root =
       std::filesystem::absolute(flags.job_root, error).lexically_normal();
   if (error) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--job-root ", flags.job_root, ": ", error.message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--job-root ", flags.job_root, ": ", error.message()));
   }
   // Paths are built as JOB_ROOT/J.
   if (options.job_root.size() > 1 && options.job_root.back() == '/') {
     options.job_root.pop_back();
   }
   if (!flags.metrics.empty()) {
-    ASSIGN_OR_RETURN(options.metrics,
-                     CheckAddress("--metrics", flags.metrics));
+    ASSIGN_OR_RETURN(options.metrics, CheckAddress("--metrics", flags.metrics));
   }
   if (flags.log_format == "json") {
     options.log_format = LogFormat::kJson;

@@ -66,9 +66,10 @@ int Serve(const DaemonOptions& options, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   DaemonFlags flags;
-  CLI::App app("The coordinator of a Lockstep cluster: jobs, queue, placement, "
-               "rendezvous and history.",
-               "lockstep-coordinator");
+  CLI::App app(
+      "The coordinator of a Lockstep cluster: jobs, queue, placement, "
+      "rendezvous and history.",
+      "lockstep-coordinator");
   app.set_version_flag("--version", std::string(Version()));
   app.add_option("--listen", flags.listen, "HOST:PORT to serve gRPC on")
       ->capture_default_str();

@@ -47,8 +47,8 @@ uint32_t Checksum(std::string_view checked) {
 
 absl::Status FileError(const std::string& path, const char* what) {
   const int error = errno;
-  const std::string text = absl::StrCat(path, ": ", what, ": ",
-                                        strerror(error));
+  const std::string text =
+      absl::StrCat(path, ": ", what, ": ", strerror(error));
   if (error == ENOENT) return absl::NotFoundError(text);
   if (error == ENOSPC || error == EDQUOT) {
     return absl::ResourceExhaustedError(text);
@@ -69,8 +69,8 @@ class ChunkReader {
       used_ = 0;
       const int64_t left = limit_ - next_;
       if (left <= 0) return nullptr;
-      const size_t wanted = std::min<size_t>(
-          std::max(kReadBytes, bytes), static_cast<size_t>(left));
+      const size_t wanted = std::min<size_t>(std::max(kReadBytes, bytes),
+                                             static_cast<size_t>(left));
       const size_t before = buffer_.size();
       buffer_.resize(before + wanted);
       ssize_t got;

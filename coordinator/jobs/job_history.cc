@@ -38,10 +38,10 @@ std::optional<double> Median(const std::deque<RecentStep>& steps, Value value) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobHistory>> JobHistory::Open(
-    std::string folder, Options options) {
-  auto history = std::unique_ptr<JobHistory>(
-      new JobHistory(std::move(folder), options));
+absl::StatusOr<std::unique_ptr<JobHistory>> JobHistory::Open(std::string folder,
+                                                             Options options) {
+  auto history =
+      std::unique_ptr<JobHistory>(new JobHistory(std::move(folder), options));
   RETURN_IF_ERROR(history->Load());
   return history;
 }
@@ -77,7 +77,8 @@ absl::Status JobHistory::Load() {
     const std::string path = SegmentPath(number);
     auto end = ReadHistoryFile(
         path, 0, kWholeFile,
-        [&](HistoryRecord record, int64_t offset) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        [&](HistoryRecord record,
+            int64_t offset) ABSL_NO_THREAD_SAFETY_ANALYSIS {
           last_sequence_ = std::max(last_sequence_, record.update.sequence());
           AddIndexEntry(record.update.sequence(), number, offset);
           NoteInSummary(record);
@@ -116,7 +117,8 @@ void JobHistory::NoteInSummary(const HistoryRecord& record) {
       last_step_ = step;
       last_step_generation_ = record.generation;
       tokens_ += step.tokens();
-      if (step.seconds() > 0) recent_.push_back({step.tokens(), step.seconds()});
+      if (step.seconds() > 0)
+        recent_.push_back({step.tokens(), step.seconds()});
       if (recent_.size() > kRecentSteps) recent_.pop_front();
       break;
     }
@@ -222,8 +224,7 @@ int64_t JobHistory::AppendRecord(HistoryRecord record) {
 
 absl::Status JobHistory::WriteFrame(int64_t sequence,
                                     const std::string& frame) {
-  if (!appender_.has_value() ||
-      appender_->bytes() >= options_.segment_bytes) {
+  if (!appender_.has_value() || appender_->bytes() >= options_.segment_bytes) {
     RETURN_IF_ERROR(OpenSegment());
   }
   const int64_t offset = appender_->bytes();
@@ -241,16 +242,16 @@ absl::Status JobHistory::OpenSegment() {
         absl::StrCat(folder_, ": can't be made: ", error.message()));
   }
   Segment segment;
-  const bool full = !segments_.empty() &&
-                    segments_.back().bytes >= options_.segment_bytes;
+  const bool full =
+      !segments_.empty() && segments_.back().bytes >= options_.segment_bytes;
   if (!segments_.empty() && !full) {
     segment = segments_.back();
   } else {
     segment.number = segments_.empty() ? 1 : segments_.back().number + 1;
   }
-  ASSIGN_OR_RETURN(HistoryAppender appender,
-                   HistoryAppender::Open(SegmentPath(segment.number),
-                                         segment.bytes));
+  ASSIGN_OR_RETURN(
+      HistoryAppender appender,
+      HistoryAppender::Open(SegmentPath(segment.number), segment.bytes));
   if (segment.bytes == 0) {
     RETURN_IF_ERROR(appender.Append(HistoryFileHeader()));
     segment.bytes = appender.bytes();
@@ -316,9 +317,8 @@ absl::Status JobHistory::Scan(
   bool wanted = true;
   for (size_t i = 0; i < snapshot.segments.size() && wanted; ++i) {
     const auto end = ReadHistoryFile(
-        SegmentPath(snapshot.segments[i].number),
-        i == 0 ? snapshot.offset : 0, snapshot.segments[i].bytes,
-        [&](HistoryRecord record, int64_t) {
+        SegmentPath(snapshot.segments[i].number), i == 0 ? snapshot.offset : 0,
+        snapshot.segments[i].bytes, [&](HistoryRecord record, int64_t) {
           wanted = take(record);
           return wanted;
         });
@@ -361,8 +361,7 @@ absl::StatusOr<std::vector<v1::StepReport>> JobHistory::Steps(
   // Generations only rise, so the last record of a step is its newest.
   std::map<int64_t, v1::StepReport> steps;
   RETURN_IF_ERROR(Scan(snapshot, [&](const HistoryRecord& record) {
-    if (record.update.has_step() &&
-        record.update.step().step() > after_step) {
+    if (record.update.has_step() && record.update.step().step() > after_step) {
       steps[record.update.step().step()] = record.update.step();
     }
     return true;

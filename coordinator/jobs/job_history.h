@@ -142,9 +142,9 @@ class JobHistory {
   Snapshot TakeSnapshot(int64_t after_sequence) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls `take` until it says false.
-  absl::Status Scan(const Snapshot& snapshot,
-                    const std::function<bool(const HistoryRecord&)>& take)
-      const;
+  absl::Status Scan(
+      const Snapshot& snapshot,
+      const std::function<bool(const HistoryRecord&)>& take) const;
   absl::StatusOr<int64_t> TokensBelow(const Snapshot& snapshot,
                                       int64_t step) const;
 

@@ -34,8 +34,8 @@ absl::StatusOr<std::unique_ptr<JobTable>> JobTable::Load(JobStore& store,
                                                          StoredState state,
                                                          Clock& clock,
                                                          Options options) {
-  auto table = std::unique_ptr<JobTable>(
-      new JobTable(store, clock, std::move(options)));
+  auto table =
+      std::unique_ptr<JobTable>(new JobTable(store, clock, std::move(options)));
   absl::MutexLock lock(&table->mutex_);
   for (JobRecord& job : state.jobs) {
     table->next_order_ = std::max(table->next_order_, job.submit_order + 1);
@@ -97,8 +97,7 @@ absl::StatusOr<const JobTable::Entry*> JobTable::Find(
   return &found->second;
 }
 
-absl::StatusOr<std::string> JobTable::Resolve(
-    const std::string& name) const {
+absl::StatusOr<std::string> JobTable::Resolve(const std::string& name) const {
   if (name.empty()) return absl::InvalidArgumentError("no job is named");
   absl::MutexLock lock(&mutex_);
   if (jobs_.count(name) > 0) return name;
@@ -122,10 +121,10 @@ absl::StatusOr<std::string> JobTable::Resolve(
     if (candidates.size() > 1) {
       const size_t count = candidates.size();
       candidates.resize(std::min(count, kMostNamedCandidates));
-      return absl::FailedPreconditionError(absl::StrCat(
-          "\"", name, "\" is a prefix of ", count,
-          " jobs: ", absl::StrJoin(candidates, ", "),
-          count > candidates.size() ? ", ..." : ""));
+      return absl::FailedPreconditionError(
+          absl::StrCat("\"", name, "\" is a prefix of ", count,
+                       " jobs: ", absl::StrJoin(candidates, ", "),
+                       count > candidates.size() ? ", ..." : ""));
     }
   }
   return NoJob(name);
@@ -210,8 +209,7 @@ std::vector<CheckpointRecord> JobTable::Checkpoints(
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return {};
-  return {found->second.checkpoints.rbegin(),
-          found->second.checkpoints.rend()};
+  return {found->second.checkpoints.rbegin(), found->second.checkpoints.rend()};
 }
 
 std::vector<v1::MemoryReport> JobTable::Memory(const std::string& id) const {
@@ -228,10 +226,9 @@ std::vector<v1::MemoryReport> JobTable::Memory(const std::string& id) const {
 absl::StatusOr<std::shared_ptr<JobHistory>> JobTable::HistoryOf(
     const Entry& entry) const {
   if (entry.history == nullptr) {
-    ASSIGN_OR_RETURN(
-        entry.history,
-        JobHistory::Open(JobFolder(entry.record.id) + "/history",
-                         options_.history));
+    ASSIGN_OR_RETURN(entry.history,
+                     JobHistory::Open(JobFolder(entry.record.id) + "/history",
+                                      options_.history));
   }
   return entry.history;
 }

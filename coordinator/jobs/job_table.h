@@ -154,8 +154,8 @@ class JobTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<const Entry*> Find(const std::string& id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<JobHistory>> HistoryOf(const Entry& entry)
-      const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<JobHistory>> HistoryOf(
+      const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::JobInfo InfoOf(const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Changes the state, with a transition and an event in `change`.

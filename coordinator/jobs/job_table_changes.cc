@@ -38,11 +38,12 @@ bool ByGenerationAndStep(const CheckpointRecord& a, const CheckpointRecord& b) {
 std::string JobTable::MakeId(const std::string& name) {
   const auto taken = [this](const std::string& id)
                          ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    if (jobs_.count(id) > 0) return true;
-    return std::any_of(
-        adding_.begin(), adding_.end(),
-        [&id](const auto& adding) { return adding.second->id == id; });
-  };
+                           if (jobs_.count(id) > 0) return true;
+                           return std::any_of(adding_.begin(), adding_.end(),
+                                              [&id](const auto& adding) {
+                                                return adding.second->id == id;
+                                              });
+                         };
   std::string id;
   for (int length = kLeastSuffix; length <= kMostSuffix; ++length) {
     for (int i = 0; i < kTriesPerSuffix; ++i) {
@@ -54,8 +55,7 @@ std::string JobTable::MakeId(const std::string& name) {
   return id;
 }
 
-absl::StatusOr<JobRecord> JobTable::Add(JobRecord job,
-                                        absl::Duration timeout) {
+absl::StatusOr<JobRecord> JobTable::Add(JobRecord job, absl::Duration timeout) {
   std::shared_ptr<Adding> adding;
   bool is_new = false;
   StoreChange change;
@@ -236,7 +236,7 @@ absl::Status JobTable::Move(Entry& entry, JobState to,
 absl::Status JobTable::SetReason(const std::string& id,
                                  const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   if (entry->record.state != v1::JOB_STATE_PENDING) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", id, " is not pending"));
@@ -251,7 +251,7 @@ absl::Status JobTable::SetReason(const std::string& id,
 
 absl::StatusOr<int64_t> JobTable::NextGeneration(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   ++entry->record.generation;
   StoreChange change;
   change.jobs.push_back(entry->record);
@@ -263,7 +263,7 @@ absl::StatusOr<int64_t> JobTable::NextGeneration(const std::string& id) {
 absl::Status JobTable::StartAttempt(const AttemptRecord& attempt,
                                     const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(attempt.job));
+  ASSIGN_OR_RETURN(Entry * entry, Find(attempt.job));
   StoreChange change;
   const int64_t devices = entry->record.devices;
   entry->record.devices = static_cast<int64_t>(attempt.ranks.size());
@@ -289,7 +289,7 @@ absl::Status JobTable::StartAttempt(const AttemptRecord& attempt,
 absl::Status JobTable::MarkRunning(const std::string& id,
                                    const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   StoreChange change;
   RETURN_IF_ERROR(Move(*entry, v1::JOB_STATE_RUNNING, reason, change));
   Commit(*entry, std::move(change));
@@ -299,7 +299,7 @@ absl::Status JobTable::MarkRunning(const std::string& id,
 absl::Status JobTable::RequestCancel(const std::string& id,
                                      const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   entry->record.cancel_reason = reason;
   StoreChange change;
   change.jobs.push_back(entry->record);
@@ -308,10 +308,10 @@ absl::Status JobTable::RequestCancel(const std::string& id,
   return absl::OkStatus();
 }
 
-absl::Status JobTable::RecordRankExit(const std::string& id,
-                                      int64_t generation, int64_t rank) {
+absl::Status JobTable::RecordRankExit(const std::string& id, int64_t generation,
+                                      int64_t rank) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   const auto attempt = entry->attempts.find(generation);
   if (attempt == entry->attempts.end() || rank < 0 ||
       rank >= static_cast<int64_t>(attempt->second.ranks.size())) {
@@ -327,7 +327,7 @@ absl::Status JobTable::RecordRankExit(const std::string& id,
 
 absl::Status JobTable::RecordFailure(const AttemptRecord& attempt) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(attempt.job));
+  ASSIGN_OR_RETURN(Entry * entry, Find(attempt.job));
   entry->attempts[attempt.generation] = attempt;
   StoreChange change;
   change.attempts.push_back(attempt);
@@ -339,7 +339,7 @@ absl::Status JobTable::RecordFailure(const AttemptRecord& attempt) {
 absl::Status JobTable::EndAttempt(const AttemptRecord& attempt, JobState state,
                                   const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(attempt.job));
+  ASSIGN_OR_RETURN(Entry * entry, Find(attempt.job));
   StoreChange change;
   const v1::Cause cause = std::exchange(entry->record.cause, attempt.cause);
   const absl::Status moved = Move(*entry, state, reason, change);
@@ -360,7 +360,7 @@ absl::Status JobTable::EndAttempt(const AttemptRecord& attempt, JobState state,
 absl::Status JobTable::EndPending(const std::string& id, JobState state,
                                   v1::Cause cause, const std::string& reason) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   if (entry->record.state != v1::JOB_STATE_PENDING) {
     return NotMoved(entry->record, state);
   }
@@ -374,7 +374,7 @@ absl::Status JobTable::EndPending(const std::string& id, JobState state,
 absl::Status JobTable::RecordFacts(const std::string& id, int64_t generation,
                                    const v1::RunFacts& facts) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   const auto attempt = entry->attempts.find(generation);
   if (attempt == entry->attempts.end()) {
     return absl::NotFoundError(
@@ -392,7 +392,7 @@ absl::Status JobTable::RecordFacts(const std::string& id, int64_t generation,
 absl::Status JobTable::RecordMemory(const std::string& id, int64_t generation,
                                     const v1::MemoryReport& report) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(id));
+  ASSIGN_OR_RETURN(Entry * entry, Find(id));
   if (generation < entry->memory_generation) return absl::OkStatus();
   if (generation > entry->memory_generation) entry->memory.clear();
   entry->memory_generation = generation;
@@ -405,10 +405,10 @@ absl::Status JobTable::RecordMemory(const std::string& id, int64_t generation,
 
 absl::Status JobTable::CommitCheckpoint(const CheckpointRecord& checkpoint) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry* entry, Find(checkpoint.job));
+  ASSIGN_OR_RETURN(Entry * entry, Find(checkpoint.job));
   std::vector<CheckpointRecord>& all = entry->checkpoints;
-  const auto place = std::lower_bound(all.begin(), all.end(), checkpoint,
-                                      ByGenerationAndStep);
+  const auto place =
+      std::lower_bound(all.begin(), all.end(), checkpoint, ByGenerationAndStep);
   const bool known =
       place != all.end() && !ByGenerationAndStep(checkpoint, *place);
   if (known) {

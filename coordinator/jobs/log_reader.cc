@@ -32,8 +32,7 @@ int64_t TailOffset(int file, int64_t size, int64_t lines) {
     const auto wanted =
         std::min<int64_t>(end, static_cast<int64_t>(kChunkBytes));
     chunk.resize(static_cast<size_t>(wanted));
-    const ssize_t got =
-        pread(file, chunk.data(), chunk.size(), end - wanted);
+    const ssize_t got = pread(file, chunk.data(), chunk.size(), end - wanted);
     if (got != wanted) return 0;
     for (int64_t i = wanted - 1; i >= 0; --i) {
       const bool last_byte = end - wanted + i == size - 1;
@@ -70,9 +69,9 @@ void MergeByTime(std::vector<v1::LogLine>& lines) {
     if (!own.empty()) time = std::string(own);
     keys.emplace_back(time, i);
   }
-  std::stable_sort(
-      keys.begin(), keys.end(),
-      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return a.first < b.first;
+  });
   std::vector<v1::LogLine> merged;
   merged.reserve(lines.size());
   for (const auto& [key, i] : keys) merged.push_back(std::move(lines[i]));

@@ -41,9 +41,8 @@ std::optional<int64_t> Gang::LowestRankOn(const WorkerLife& life) const {
 }
 
 bool Gang::RunsOn(const WorkerLife& life) const {
-  return std::any_of(ranks.begin(), ranks.end(), [&](const GangRank& rank) {
-    return rank.life == life;
-  });
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [&](const GangRank& rank) { return rank.life == life; });
 }
 
 std::string GangText(const v1::GangId& gang) {

@@ -88,8 +88,7 @@ void GangSupervisor::Stop(Gang& gang, const std::string& reason,
 }
 
 void GangSupervisor::SendStop(const Gang& gang, const WorkerLife& life,
-                              const std::string& reason,
-                              absl::Duration grace) {
+                              const std::string& reason, absl::Duration grace) {
   v1::CoordinatorMessage message;
   v1::StopGang& stop = *message.mutable_stop_gang();
   *stop.mutable_gang() = gang.id;
@@ -116,9 +115,8 @@ absl::Status GangSupervisor::Cancel(const std::string& job,
   }
   const auto gang = gangs_.find(job);
   if (gang == gangs_.end()) {
-    return absl::InternalError(absl::StrCat("job ", job, " is ",
-                                            JobStateWord(record->state),
-                                            " without a gang"));
+    return absl::InternalError(absl::StrCat(
+        "job ", job, " is ", JobStateWord(record->state), " without a gang"));
   }
   if (gang->second.cancel_reason.has_value()) return absl::OkStatus();
   // Failing already: it ends by itself.
@@ -156,8 +154,8 @@ void GangSupervisor::CheckDeadlines(Gang& gang) {
     if (gang.phase != GangPhase::kStopping) continue;
     const auto away = deps_.workers.DisconnectedFor(rank.life);
     const absl::Duration failing_for = now - gang.phase_began;
-    if (away.has_value() && std::min(*away, failing_for) >=
-                                options_.failing_worker_grace) {
+    if (away.has_value() &&
+        std::min(*away, failing_for) >= options_.failing_worker_grace) {
       rank.gone = true;
       if (!gang.cancel_reason.has_value() &&
           gang.verdict.NoteLostWorker(rank.life.name, static_cast<int64_t>(i),

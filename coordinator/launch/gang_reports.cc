@@ -120,8 +120,8 @@ void GangSupervisor::OnCheckpoint(Gang& gang,
   // Only the name is taken from the worker: what is in it may be deleted later.
   const std::string name =
       std::filesystem::path(prepared.path()).filename().string();
-  const std::string wanted = absl::StrCat("step-", prepared.step(), ".g",
-                                          gang.id.generation());
+  const std::string wanted =
+      absl::StrCat("step-", prepared.step(), ".g", gang.id.generation());
   if (name != wanted) {
     LOG(ERROR) << GangText(gang.id) << ": a checkpoint of step "
                << prepared.step() << " is called " << name << ", want "

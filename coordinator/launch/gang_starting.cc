@@ -140,16 +140,14 @@ void GangSupervisor::CommitReservation(Gang& gang) {
   attempt.layout = order.layout;
   attempt.secret = order.secret;
   for (const v1::RankAssignment& assignment : MakeAssignments(order)) {
-    const GangRank& rank =
-        gang.ranks[static_cast<size_t>(assignment.rank())];
-    attempt.ranks.push_back({rank.life.name, rank.life.incarnation,
-                             rank.device, assignment.memory_limit_bytes(),
-                             false});
+    const GangRank& rank = gang.ranks[static_cast<size_t>(assignment.rank())];
+    attempt.ranks.push_back({rank.life.name, rank.life.incarnation, rank.device,
+                             assignment.memory_limit_bytes(), false});
   }
   const absl::Status started = deps_.jobs.StartAttempt(
       attempt, absl::StrCat("starting ", gang.ranks.size(),
-                            gang.ranks.size() == 1 ? " rank" : " ranks",
-                            " on ", WorkerNames(gang)));
+                            gang.ranks.size() == 1 ? " rank" : " ranks", " on ",
+                            WorkerNames(gang)));
   if (!started.ok()) {
     // It was cancelled or deleted meanwhile.
     DropReservation(gang.id.job(), std::string(started.message()));
@@ -189,10 +187,10 @@ void GangSupervisor::OnRankStarted(const v1::RankStarted& started) {
   if (gang->phase != GangPhase::kStarting || !gang->AllStarted()) return;
   gang->phase = GangPhase::kRunning;
   gang->phase_began = Uptime();
-  LogIfError(deps_.jobs.MarkRunning(
-                 gang->id.job(), absl::StrCat("running on ",
-                                              WorkerNames(*gang))),
-             GangText(gang->id));
+  LogIfError(
+      deps_.jobs.MarkRunning(gang->id.job(),
+                             absl::StrCat("running on ", WorkerNames(*gang))),
+      GangText(gang->id));
 }
 
 }  // namespace lockstep

@@ -82,9 +82,9 @@ absl::StatusOr<std::shared_ptr<RendezvousStore::Meeting>> RendezvousStore::Find(
   const auto found = meetings_.find(gang.job());
   if (found == meetings_.end()) return Ended(gang);
   if (found->second->generation != gang.generation()) {
-    return absl::AbortedError(
-        absl::StrCat(GangText(gang), " is stale, the newest is ",
-                     found->second->generation));
+    return absl::AbortedError(absl::StrCat(GangText(gang),
+                                           " is stale, the newest is ",
+                                           found->second->generation));
   }
   if (!IsSameSecret(found->second->secret, secret)) {
     return absl::PermissionDeniedError(
@@ -103,10 +103,9 @@ absl::Status RendezvousStore::Set(const v1::GangId& gang,
                      " bytes, want 1 to ", kMostKeyBytes));
   }
   if (value.size() > kMostValueBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(GangText(gang), ": the value of ", absl::CHexEscape(key),
-                     " has ", value.size(), " bytes, want at most ",
-                     kMostValueBytes));
+    return absl::InvalidArgumentError(absl::StrCat(
+        GangText(gang), ": the value of ", absl::CHexEscape(key), " has ",
+        value.size(), " bytes, want at most ", kMostValueBytes));
   }
   absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const std::shared_ptr<Meeting> meeting, Find(gang, secret));
@@ -117,8 +116,8 @@ absl::Status RendezvousStore::Set(const v1::GangId& gang,
   const auto [place, is_new] = meeting->values.emplace(key, value);
   if (!is_new && place->second != value) {
     return absl::AlreadyExistsError(
-        absl::StrCat(GangText(gang), ": rendezvous key ",
-                     absl::CHexEscape(key), " has another value"));
+        absl::StrCat(GangText(gang), ": rendezvous key ", absl::CHexEscape(key),
+                     " has another value"));
   }
   if (is_new) {
     StoreChange change;
@@ -157,10 +156,9 @@ absl::StatusOr<std::vector<std::string>> RendezvousStore::Get(
           absl::StrCat(GangText(gang), ": the caller is gone"));
     }
     if (clock_.Uptime() >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(GangText(gang), ": rendezvous key ",
-                       absl::CHexEscape(*missing()), " is missing after ",
-                       absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(absl::StrCat(
+          GangText(gang), ": rendezvous key ", absl::CHexEscape(*missing()),
+          " is missing after ", absl::FormatDuration(timeout)));
     }
   }
   std::vector<std::string> values;

@@ -1,10 +1,9 @@
 // SerialLoop: one thread that runs closures in order and calls a tick in
 // between, so that what lives on it needs no lock.
 //
-//   auto loop = SerialLoop::Start(RealClock(), interval, [&] { state.Tick(); });
-//   loop->Post([&] { state.OnMessage(message); });
-//   int n = loop->Run([&] { return state.count(); });
-//   loop->Stop();
+//   auto loop = SerialLoop::Start(RealClock(), interval, [&] { state.Tick();
+//   }); loop->Post([&] { state.OnMessage(message); }); int n = loop->Run([&] {
+//   return state.count(); }); loop->Stop();
 //
 // What the closures refer to must live until Stop; posts after it are dropped,
 // so that the loop itself may outlive them.

@@ -68,14 +68,13 @@ absl::StatusOr<WorkerRegistry::Admitted> WorkerRegistry::Admit(
   const bool known = !worker.hello.incarnation().empty();
   const bool same = worker.hello.incarnation() == hello.incarnation();
   if (known && !same && worker.connection != nullptr && !worker.lost) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "worker ", hello.name(), " is connected already, from ",
-        worker.hello.address(), "; give this one another name"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("worker ", hello.name(), " is connected already, from ",
+                     worker.hello.address(), "; give this one another name"));
   }
   if (known && !same) {
     if (!worker.lost) {
-      admitted.replaced =
-          WorkerLife{hello.name(), worker.hello.incarnation()};
+      admitted.replaced = WorkerLife{hello.name(), worker.hello.incarnation()};
     }
     worker.holders.clear();
     worker.last_sequence = 0;
@@ -155,9 +154,8 @@ std::vector<WorkerLife> WorkerRegistry::Expire() {
     }
   }
   for (const auto& connection : closed) {
-    connection->Close(absl::UnavailableError(
-        absl::StrCat("no heartbeat within ",
-                     absl::FormatDuration(options_.lease))));
+    connection->Close(absl::UnavailableError(absl::StrCat(
+        "no heartbeat within ", absl::FormatDuration(options_.lease))));
   }
   return expired;
 }
@@ -232,10 +230,9 @@ std::vector<v1::GangId> WorkerRegistry::HoldersOn(
   const Worker* worker = FindLife(life);
   if (worker == nullptr) return gangs;
   for (const auto& [device, holder] : worker->holders) {
-    const bool listed =
-        std::any_of(gangs.begin(), gangs.end(), [&](const v1::GangId& gang) {
-          return SameGang(gang, holder.gang);
-        });
+    const bool listed = std::any_of(
+        gangs.begin(), gangs.end(),
+        [&](const v1::GangId& gang) { return SameGang(gang, holder.gang); });
     if (!listed) gangs.push_back(holder.gang);
   }
   return gangs;
@@ -258,10 +255,9 @@ ClusterView WorkerRegistry::View() const {
     entry.cpu_level = worker.hello.cpu_level();
     for (const v1::DeviceInfo& device : worker.hello.devices()) {
       const auto holder = worker.holders.find(device.id());
-      entry.devices.push_back({device.id(), device.memory_bytes(),
-                               holder == worker.holders.end()
-                                   ? ""
-                                   : holder->second.gang.job()});
+      entry.devices.push_back(
+          {device.id(), device.memory_bytes(),
+           holder == worker.holders.end() ? "" : holder->second.gang.job()});
     }
     view.workers.push_back(std::move(entry));
   }

@@ -55,8 +55,7 @@ absl::StatusOr<int64_t> ResolveDp(const v1::JobSpec& spec, int64_t devices,
         "resources.devices is ", devices, ", but train.global_batch is ",
         global_batch, ": each device needs at least one sequence of a batch"));
   }
-  const int64_t dp =
-      DegreeOr1(spec.parallel().has_dp(), spec.parallel().dp());
+  const int64_t dp = DegreeOr1(spec.parallel().has_dp(), spec.parallel().dp());
   if (dp < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("parallel.dp is ", dp, ", want at least 1"));
@@ -71,9 +70,9 @@ absl::StatusOr<int64_t> ResolveDp(const v1::JobSpec& spec, int64_t devices,
         "parallel.dp is ", dp, ", but there are only ", devices, " devices"));
   }
   if (dp < devices && use == DeviceUse::kExact) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "resources.devices is ", devices, ", but the degrees of parallel make ",
-        dp, " ranks"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("resources.devices is ", devices,
+                     ", but the degrees of parallel make ", dp, " ranks"));
   }
   return dp;
 }
@@ -101,12 +100,11 @@ int64_t RequestedDevices(const v1::JobSpec& spec) {
   if (!spec.has_parallel()) return 1;
   const v1::ParallelSpec& parallel = spec.parallel();
   int64_t product = 1;
-  for (const int64_t degree :
-       {DegreeOr1(parallel.has_dp(), parallel.dp()),
-        DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
-        DegreeOr1(parallel.has_cp(), parallel.cp()),
-        DegreeOr1(parallel.has_tp(), parallel.tp()),
-        DegreeOr1(parallel.has_pp(), parallel.pp())}) {
+  for (const int64_t degree : {DegreeOr1(parallel.has_dp(), parallel.dp()),
+                               DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
+                               DegreeOr1(parallel.has_cp(), parallel.cp()),
+                               DegreeOr1(parallel.has_tp(), parallel.tp()),
+                               DegreeOr1(parallel.has_pp(), parallel.pp())}) {
     product *= std::clamp<int64_t>(degree, 1, kMostDevices);
     product = std::min(product, kMostDevices);
   }
@@ -187,8 +185,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
           by_hand && layout.micro_batch() > 1
               ? "; a smaller parallel.micro_batch needs less"
               : absl::StrCat("; devices with at least ",
-                             FormatBytes(memory.peak_bytes()),
-                             " would do")));
+                             FormatBytes(memory.peak_bytes()), " would do")));
     }
     layout.set_micro_batch((layout.micro_batch() + 1) / 2);
   }

@@ -52,9 +52,9 @@ AttemptVerdict::Failure AttemptVerdict::failure() const {
   CHECK(failed()) << "nothing has failed";
   if (first_.has_value()) return *first_;
   Failure failure = *noticed_;
-  failure.message = absl::StrCat(
-      "no rank gave a cause of its own; rank ", failure.rank.value_or(0),
-      " noticed: ", failure.message);
+  failure.message =
+      absl::StrCat("no rank gave a cause of its own; rank ",
+                   failure.rank.value_or(0), " noticed: ", failure.message);
   return failure;
 }
 

@@ -33,9 +33,8 @@ absl::Status JobServiceImpl::DoSubmit(const v1::SubmitRequest& request,
   }
   ASSIGN_OR_RETURN(AdmittedJob admitted,
                    Admit(request, deps_.jobs, deps_.workers.View()));
-  ASSIGN_OR_RETURN(
-      const JobRecord job,
-      deps_.jobs.Add(std::move(admitted.record), kStoreTimeout));
+  ASSIGN_OR_RETURN(const JobRecord job,
+                   deps_.jobs.Add(std::move(admitted.record), kStoreTimeout));
   deps_.loop.Post([this] { deps_.supervisor.OnJobAdded(); });
   response.set_job_id(job.id);
   for (std::string& warning : admitted.warnings) {
@@ -87,9 +86,9 @@ absl::Status JobServiceImpl::DoGetReport(const std::string& name,
   ASSIGN_OR_RETURN(const std::string id, deps_.jobs.Resolve(name));
   ASSIGN_OR_RETURN(const JobRecord job, deps_.jobs.Get(id));
   ASSIGN_OR_RETURN(const auto history, deps_.jobs.History(id));
-  report = MakeJobReport(job, deps_.jobs.Attempts(id),
-                         deps_.jobs.Checkpoints(id), deps_.jobs.Memory(id),
-                         history->summary());
+  report =
+      MakeJobReport(job, deps_.jobs.Attempts(id), deps_.jobs.Checkpoints(id),
+                    deps_.jobs.Memory(id), history->summary());
   return absl::OkStatus();
 }
 

@@ -142,14 +142,13 @@ absl::Status JobServiceImpl::DoGetLogs(
     ASSIGN_OR_RETURN(const JobRecord job, deps_.jobs.Get(id));
     if (!reader.has_value()) {
       const auto attempt = deps_.jobs.NewestAttempt(id);
-      const int64_t generation =
-          request.generation() > 0 ? request.generation()
-          : attempt.has_value()    ? attempt->generation
-                                   : 0;
+      const int64_t generation = request.generation() > 0 ? request.generation()
+                                 : attempt.has_value()    ? attempt->generation
+                                                          : 0;
       if (generation > 0) {
         reader.emplace(
-            absl::StrCat(deps_.jobs.JobFolder(id), "/logs/g", generation),
-            rank, request.tail());
+            absl::StrCat(deps_.jobs.JobFolder(id), "/logs/g", generation), rank,
+            request.tail());
       }
     }
     std::vector<v1::LogLine> lines;
@@ -169,9 +168,9 @@ absl::Status JobServiceImpl::DoGetLogs(
   return absl::OkStatus();
 }
 
-grpc::Status JobServiceImpl::GetLogs(
-    grpc::ServerContext* context, const v1::GetLogsRequest* request,
-    grpc::ServerWriter<v1::LogLine>* writer) {
+grpc::Status JobServiceImpl::GetLogs(grpc::ServerContext* context,
+                                     const v1::GetLogsRequest* request,
+                                     grpc::ServerWriter<v1::LogLine>* writer) {
   return FinishRpc(deps_.metrics, "GetLogs",
                    DoGetLogs(*context, *request, *writer));
 }

@@ -32,9 +32,9 @@ absl::Status CheckBindable(const Address& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(address.host.c_str(),
-                                std::to_string(address.port).c_str(), &hints,
-                                &found);
+  const int error =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(),
+                  &hints, &found);
   if (error != 0) {
     return absl::UnavailableError(absl::StrCat(
         "can't listen on ", address.ToString(), ": ", gai_strerror(error)));
@@ -50,9 +50,8 @@ absl::Status CheckBindable(const Address& address) {
   const int bind_error = errno;
   close(file);
   if (bound) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("can't listen on ",
-                                             address.ToString(), ": ",
-                                             strerror(bind_error)));
+  return absl::UnavailableError(absl::StrCat(
+      "can't listen on ", address.ToString(), ": ", strerror(bind_error)));
 }
 
 }  // namespace
@@ -64,8 +63,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(listen.ToString(),
-                           grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(listen.ToString(), grpc::InsecureServerCredentials(),
+                           &port);
   for (grpc::Service* service : services) builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   builder.SetMaxSendMessageSize(kMostMessageBytes);
@@ -73,8 +72,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   // Notices hosts that went without a word; workers may ask as often.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMillis);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kKeepaliveMillis / 4);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      kKeepaliveMillis / 4);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   grpc::ResourceQuota quota("coordinator");
   quota.SetMaxThreads(kMostThreads);

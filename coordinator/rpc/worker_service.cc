@@ -41,9 +41,8 @@ absl::Status WorkerServiceImpl::DoSession(grpc::ServerContext& context,
                                           StreamConnection::Stream& stream) {
   const Place place(sessions_);
   if (!place.IsWithin(kMostSessions)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the coordinator has ", kMostSessions,
-                     " worker sessions already"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the coordinator has ", kMostSessions, " worker sessions already"));
   }
   v1::WorkerMessage hello;
   if (!stream.Read(&hello)) return absl::OkStatus();
@@ -52,17 +51,15 @@ absl::Status WorkerServiceImpl::DoSession(grpc::ServerContext& context,
         "a session's first message must be hello");
   }
   const WorkerLife life{hello.hello().name(), hello.hello().incarnation()};
-  const auto connection =
-      std::make_shared<StreamConnection>(context, stream);
+  const auto connection = std::make_shared<StreamConnection>(context, stream);
   v1::CoordinatorMessage first;
   ASSIGN_OR_RETURN(*first.mutable_welcome(), deps_.loop.Run([&] {
     return deps_.supervisor.OnHello(hello.hello(), connection);
   }));
   const absl::Status status =
       connection->Serve(first, [&](const v1::WorkerMessage& message) {
-        deps_.loop.Run([&] {
-          deps_.supervisor.OnMessage(life, connection, message);
-        });
+        deps_.loop.Run(
+            [&] { deps_.supervisor.OnMessage(life, connection, message); });
       });
   deps_.loop.Run(
       [&] { deps_.supervisor.OnDisconnect(life, connection.get()); });
@@ -77,8 +74,8 @@ grpc::Status WorkerServiceImpl::Session(grpc::ServerContext* context,
 grpc::Status WorkerServiceImpl::StoreSet(grpc::ServerContext* context,
                                          const v1::StoreSetRequest* request,
                                          v1::StoreSetResponse* response) {
-  absl::Status status = deps_.rendezvous.Set(
-      request->gang(), request->secret(), request->key(), request->value());
+  absl::Status status = deps_.rendezvous.Set(request->gang(), request->secret(),
+                                             request->key(), request->value());
   if (status.ok()) status = deps_.store.WaitUntilStored(kStoreTimeout);
   return FinishRpc(deps_.metrics, "StoreSet", status);
 }

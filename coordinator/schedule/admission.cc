@@ -74,8 +74,8 @@ absl::StatusOr<v1::JobSpec> ActionSpec(const v1::JobSpec& asked,
   spec.mutable_action()->set_source_job(source_id);
   spec.mutable_action()->set_checkpoint(checkpoint.path);
   const std::string suffix = absl::StrCat("-", ActionWord(asked.action()));
-  spec.set_name(
-      source.spec.name().substr(0, kMostNameBytes - suffix.size()) + suffix);
+  spec.set_name(source.spec.name().substr(0, kMostNameBytes - suffix.size()) +
+                suffix);
   spec.mutable_parallel()->Clear();
   const auto attempt = jobs.NewestAttempt(source_id);
   if (attempt.has_value() && attempt->layout.has_layout()) {

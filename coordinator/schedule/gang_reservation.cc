@@ -29,8 +29,7 @@ void GangReservation::OnWorkerGone(const std::string& worker) {
 
 void GangReservation::OnTime(absl::Duration uptime) {
   if (state_ != State::kWaiting || uptime < deadline_) return;
-  Refuse(absl::StrCat("no answer from worker ",
-                      absl::StrJoin(waiting_, ", ")));
+  Refuse(absl::StrCat("no answer from worker ", absl::StrJoin(waiting_, ", ")));
 }
 
 void GangReservation::Refuse(std::string reason) {

@@ -124,11 +124,9 @@ absl::StatusOr<StartDecision> PlaceJob(const JobRecord& job,
   const absl::StatusOr<StartDecision> alone = TryPlace(job, AllFree(cluster));
   if (alone.ok()) {
     return absl::UnavailableError(absl::StrCat(
-        "needs ",
-        Devices(static_cast<int64_t>(alone->placement.size())), ", ",
-        cluster.free_devices(),
-        cluster.free_devices() == 1 ? " is" : " are", " free of ",
-        cluster.devices(), Holders(cluster)));
+        "needs ", Devices(static_cast<int64_t>(alone->placement.size())), ", ",
+        cluster.free_devices(), cluster.free_devices() == 1 ? " is" : " are",
+        " free of ", cluster.devices(), Holders(cluster)));
   }
   if (alone.status().code() != absl::StatusCode::kOutOfRange) {
     return alone.status();
@@ -140,9 +138,8 @@ absl::StatusOr<StartDecision> PlaceJob(const JobRecord& job,
         " each, the cluster has ", CountDevices(cluster, asked),
         " of that size among its ", cluster.devices()));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("needs ", Devices(job.devices), ", the cluster has ",
-                   cluster.devices()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "needs ", Devices(job.devices), ", the cluster has ", cluster.devices()));
 }
 
 QueueDecision DecideQueue(const std::vector<QueuedJob>& jobs,
@@ -156,8 +153,7 @@ QueueDecision DecideQueue(const std::vector<QueuedJob>& jobs,
       if (blocked_by.empty()) blocked_by = id;
       continue;
     }
-    const absl::StatusOr<StartDecision> placed =
-        PlaceJob(*job.record, cluster);
+    const absl::StatusOr<StartDecision> placed = PlaceJob(*job.record, cluster);
     if (!placed.ok()) {
       decision.reasons[id] = std::string(placed.status().message());
       const bool waits_for_jobs =
@@ -166,8 +162,8 @@ QueueDecision DecideQueue(const std::vector<QueuedJob>& jobs,
       continue;
     }
     if (!blocked_by.empty()) {
-      decision.reasons[id] = absl::StrCat(
-          "waits behind job ", blocked_by, ", which was submitted earlier");
+      decision.reasons[id] = absl::StrCat("waits behind job ", blocked_by,
+                                          ", which was submitted earlier");
       continue;
     }
     Occupy(cluster, *placed);

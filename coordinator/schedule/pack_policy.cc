@@ -14,8 +14,7 @@ struct Offer {
   int64_t count() const { return static_cast<int64_t>(devices.size()); }
 };
 
-std::vector<Offer> OffersOf(const ClusterView& cluster,
-                            uint64_t memory_bytes) {
+std::vector<Offer> OffersOf(const ClusterView& cluster, uint64_t memory_bytes) {
   std::vector<Offer> offers;
   for (const WorkerView& worker : cluster.workers) {
     Offer offer;
@@ -37,16 +36,15 @@ std::optional<Placement> PackPolicy(const ClusterView& cluster, int64_t ranks,
   std::vector<Offer> offers = OffersOf(cluster, memory_bytes);
   // Those that hold the whole gang, tightest first; then the rest, largest
   // first.
-  std::sort(offers.begin(), offers.end(),
-            [ranks](const Offer& a, const Offer& b) {
-              const auto key = [ranks](const Offer& offer) {
-                const bool whole = offer.count() >= ranks;
-                return std::tuple(!whole,
-                                  whole ? offer.count() : -offer.count(),
-                                  offer.worker->name);
-              };
-              return key(a) < key(b);
-            });
+  std::sort(
+      offers.begin(), offers.end(), [ranks](const Offer& a, const Offer& b) {
+        const auto key = [ranks](const Offer& offer) {
+          const bool whole = offer.count() >= ranks;
+          return std::tuple(!whole, whole ? offer.count() : -offer.count(),
+                            offer.worker->name);
+        };
+        return key(a) < key(b);
+      });
   std::vector<Offer> taken;
   int64_t left = ranks;
   for (Offer& offer : offers) {
@@ -65,8 +63,8 @@ std::optional<Placement> PackPolicy(const ClusterView& cluster, int64_t ranks,
   for (const Offer& offer : taken) {
     for (const DeviceView* device : offer.devices) {
       placement.push_back({offer.worker->name, offer.worker->incarnation,
-                           offer.worker->host, device->id,
-                           device->memory_bytes, offer.worker->cpu_level});
+                           offer.worker->host, device->id, device->memory_bytes,
+                           offer.worker->cpu_level});
     }
   }
   return placement;

@@ -112,9 +112,9 @@ absl::Status SqliteStatement::Run() {
 }
 
 absl::Status SqliteStatement::Mistyped(int column, const char* want) const {
-  return absl::DataLossError(absl::StrCat(
-      path_, ": column ", sqlite3_column_name(statement_, column), " of \"",
-      sqlite3_sql(statement_), "\" is no ", want));
+  return absl::DataLossError(
+      absl::StrCat(path_, ": column ", sqlite3_column_name(statement_, column),
+                   " of \"", sqlite3_sql(statement_), "\" is no ", want));
 }
 
 absl::StatusOr<int64_t> SqliteStatement::Int(int column) const {
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": can't be opened: ", strerror(errno)));
   }
-  struct stat status{};
+  struct stat status {};
   const bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
   const bool owned = regular && fchmod(file, 0600) == 0;
   close(file);
@@ -171,11 +171,11 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(
         absl::StrCat(path, ": belongs to another user"));
   }
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(
-      path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX,
-      nullptr);
-  auto opened = std::unique_ptr<SqliteDatabase>(
-      new SqliteDatabase(database, path));
+  const int code =
+      sqlite3_open_v2(path.c_str(), &database,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  auto opened =
+      std::unique_ptr<SqliteDatabase>(new SqliteDatabase(database, path));
   if (code != SQLITE_OK) return SqliteError(code, database, path);
   sqlite3_extended_result_codes(database, 1);
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);

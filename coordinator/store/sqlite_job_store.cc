@@ -28,8 +28,8 @@ absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      folder.string(), ": can't be made: ", error.message()));
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder.string(), ": can't be made: ", error.message()));
 }
 
 }  // namespace
@@ -156,8 +156,8 @@ void SqliteJobStore::Work() {
       if (!last || !queue_.empty()) continue;
     }
     if (!batch.empty()) {
-      LOG(ERROR) << "job store: " << batch.size() << " changes are lost: "
-                 << status.message();
+      LOG(ERROR) << "job store: " << batch.size()
+                 << " changes are lost: " << status.message();
     }
     return;
   }

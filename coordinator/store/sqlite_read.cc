@@ -38,9 +38,8 @@ absl::StatusOr<JobRecord> ReadJob(const SqliteDatabase& database,
   JobRecord job;
   ASSIGN_OR_RETURN(job.id, row.Text(0));
   if (!IsJobId(job.id)) {
-    return Broken(database, "a job", absl::StrCat("id \"",
-                                                  absl::CHexEscape(job.id),
-                                                  "\""));
+    return Broken(database, "a job",
+                  absl::StrCat("id \"", absl::CHexEscape(job.id), "\""));
   }
   const std::string name = absl::StrCat("job ", job.id);
   ASSIGN_OR_RETURN(job.request_id, row.Text(1));
@@ -171,22 +170,22 @@ absl::Status ReadRanks(SqliteDatabase& database, StoredState& state) {
 }
 
 absl::Status ReadMemory(SqliteDatabase& database, StoredState& state) {
-  return ForEachRow(
-      database,
-      "SELECT job, generation, report FROM memory "
-      "ORDER BY job, generation, rank",
-      [&](const SqliteStatement& row) -> absl::Status {
-        MemoryRecord memory;
-        ASSIGN_OR_RETURN(memory.job, row.Text(0));
-        ASSIGN_OR_RETURN(memory.generation, row.Int(1));
-        ASSIGN_OR_RETURN(const std::string report, row.Blob(2));
-        if (!memory.report.ParseFromString(report)) {
-          return Broken(database, absl::StrCat("job ", memory.job),
-                        "memory report");
-        }
-        state.memory.push_back(std::move(memory));
-        return absl::OkStatus();
-      });
+  return ForEachRow(database,
+                    "SELECT job, generation, report FROM memory "
+                    "ORDER BY job, generation, rank",
+                    [&](const SqliteStatement& row) -> absl::Status {
+                      MemoryRecord memory;
+                      ASSIGN_OR_RETURN(memory.job, row.Text(0));
+                      ASSIGN_OR_RETURN(memory.generation, row.Int(1));
+                      ASSIGN_OR_RETURN(const std::string report, row.Blob(2));
+                      if (!memory.report.ParseFromString(report)) {
+                        return Broken(database,
+                                      absl::StrCat("job ", memory.job),
+                                      "memory report");
+                      }
+                      state.memory.push_back(std::move(memory));
+                      return absl::OkStatus();
+                    });
 }
 
 absl::Status ReadRendezvous(SqliteDatabase& database, StoredState& state) {

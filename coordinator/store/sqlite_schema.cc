@@ -92,10 +92,9 @@ absl::Status CheckTables(SqliteDatabase& database) {
     ASSIGN_OR_RETURN(const std::string sql, statement.Text(1));
     const auto found = wanted.find(name);
     if (found == wanted.end() || found->second != sql) {
-      return absl::DataLossError(
-          absl::StrCat(database.path(), ": its ", name,
-                       " is not that of a job store of version ",
-                       kSchemaVersion));
+      return absl::DataLossError(absl::StrCat(
+          database.path(), ": its ", name,
+          " is not that of a job store of version ", kSchemaVersion));
     }
     wanted.erase(found);
   }
@@ -110,9 +109,9 @@ absl::Status CheckWhole(SqliteDatabase& database) {
   ASSIGN_OR_RETURN(const std::string verdict,
                    database.QueryText("PRAGMA quick_check(1)"));
   if (verdict == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      database.path(), ": is damaged (", verdict,
-      "): move it away or restore it from a copy"));
+  return absl::DataLossError(
+      absl::StrCat(database.path(), ": is damaged (", verdict,
+                   "): move it away or restore it from a copy"));
 }
 
 }  // namespace
@@ -134,9 +133,9 @@ absl::Status PrepareSchema(SqliteDatabase& database) {
         absl::StrCat(database.path(), ": is some other program's database"));
   }
   if (!fresh && version != kSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        database.path(), ": has schema version ", version,
-        ", this coordinator knows ", kSchemaVersion));
+    return absl::FailedPreconditionError(
+        absl::StrCat(database.path(), ": has schema version ", version,
+                     ", this coordinator knows ", kSchemaVersion));
   }
   ASSIGN_OR_RETURN(const std::string mode,
                    database.QueryText("PRAGMA journal_mode = WAL"));

@@ -1,0 +1,177 @@
+#include "coordinator/plan/layout_resolver.h"
+
+#include "common/model/memory_count.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/coordinator/test_jobs.h"
+
+namespace lockstep {
+namespace {
+
+using ::lockstep::testing::FilledSpec;
+using ::lockstep::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+v1::ClusterShape Shape(int64_t devices, uint64_t memory_bytes = 0) {
+  v1::ClusterShape shape;
+  shape.set_devices(devices);
+  shape.set_memory_per_device_bytes(memory_bytes);
+  return shape;
+}
+
+TEST(LayoutResolverTest, AutoIsDpOverAllDevices) {
+  ASSERT_OK_AND_ASSIGN(
+      const v1::ResolvedLayout resolved,
+      ResolveLayout(FilledSpec(), Shape(4), DeviceUse::kExact));
+  EXPECT_EQ(resolved.world_size(), 4);
+  EXPECT_EQ(resolved.layout().dp(), 4);
+  EXPECT_EQ(resolved.layout().fsdp(), 1);
+  EXPECT_EQ(resolved.layout().tp(), 1);
+  EXPECT_EQ(resolved.layout().micro_batch(), 2);
+  EXPECT_GT(resolved.predicted_memory().peak_bytes(), 0u);
+}
+
+TEST(LayoutResolverTest, MicroBatchIsTheLargestShare) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_train()->set_global_batch(7);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
+                       ResolveLayout(spec, Shape(3), DeviceUse::kExact));
+  EXPECT_EQ(resolved.layout().micro_batch(), 3);
+}
+
+TEST(LayoutResolverTest, MicroBatchIsHalvedUntilItFits) {
+  const v1::JobSpec spec = FilledSpec();
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout whole,
+                       ResolveLayout(spec, Shape(1), DeviceUse::kExact));
+  ASSERT_EQ(whole.layout().micro_batch(), 8);
+  const uint64_t limit = whole.predicted_memory().peak_bytes() - 1;
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout halved,
+                       ResolveLayout(spec, Shape(1, limit), DeviceUse::kExact));
+  EXPECT_EQ(halved.layout().micro_batch(), 4);
+  EXPECT_LE(halved.predicted_memory().peak_bytes(), limit);
+}
+
+TEST(LayoutResolverTest, SmallerOfRequestAndDeviceIsTheLimit) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_resources()->mutable_memory_per_device()->set_bytes(10);
+  EXPECT_THAT(ResolveLayout(spec, Shape(1, 1 << 30), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its limit is 10 B")));
+  spec.mutable_resources()->mutable_memory_per_device()->set_bytes(1 << 30);
+  EXPECT_THAT(ResolveLayout(spec, Shape(1, 12), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its limit is 12 B")));
+}
+
+TEST(LayoutResolverTest, NothingFitsIsRefusedWithTheNumbers) {
+  EXPECT_THAT(
+      ResolveLayout(FilledSpec(), Shape(1, 1000), DeviceUse::kExact),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("micro_batch 1"), HasSubstr("parameters"),
+                     HasSubstr("optimizer"), HasSubstr("activations"),
+                     HasSubstr("1000 B"), HasSubstr("would do"))));
+}
+
+TEST(LayoutResolverTest, GivenMicroBatchIsNotChanged) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_micro_batch(2);
+  FillDefaults(spec);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
+                       ResolveLayout(spec, Shape(1), DeviceUse::kExact));
+  EXPECT_EQ(resolved.layout().micro_batch(), 2);
+  EXPECT_THAT(ResolveLayout(spec, Shape(1, 1000), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("a smaller parallel.micro_batch needs less")));
+}
+
+TEST(LayoutResolverTest, DegreesByHandMustMakeTheDevices) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_dp(2);
+  FillDefaults(spec);
+  EXPECT_EQ(RequestedDevices(spec), 2);
+  EXPECT_THAT(ResolveLayout(spec, Shape(2), DeviceUse::kExact),
+              testing::IsOk());
+  EXPECT_THAT(ResolveLayout(spec, Shape(4), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("resources.devices is 4"),
+                             HasSubstr("2 ranks"))));
+  EXPECT_THAT(ResolveLayout(spec, Shape(1), DeviceUse::kAtMost),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("only 1 devices")));
+}
+
+TEST(LayoutResolverTest, RunMayLeaveDevicesAlone) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_dp(2);
+  FillDefaults(spec);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout by_hand,
+                       ResolveLayout(spec, Shape(4), DeviceUse::kAtMost));
+  EXPECT_EQ(by_hand.world_size(), 2);
+  spec.clear_parallel();
+  spec.mutable_train()->set_global_batch(3);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout automatic,
+                       ResolveLayout(spec, Shape(4), DeviceUse::kAtMost));
+  EXPECT_EQ(automatic.world_size(), 3);
+}
+
+TEST(LayoutResolverTest, MoreReplicasThanSequencesAreRefused) {
+  v1::JobSpec spec = FilledSpec();
+  EXPECT_THAT(ResolveLayout(spec, Shape(9), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("resources.devices is 9"),
+                             HasSubstr("train.global_batch is 8"))));
+  spec.mutable_parallel()->set_dp(9);
+  FillDefaults(spec);
+  EXPECT_THAT(ResolveLayout(spec, Shape(9), DeviceUse::kAtMost),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("parallel.dp is 9")));
+}
+
+struct UnbuiltAxis {
+  const char* key;
+  void (v1::ParallelSpec::*set)(int64_t);
+};
+
+class LayoutResolverAxisTest : public ::testing::TestWithParam<UnbuiltAxis> {};
+
+TEST_P(LayoutResolverAxisTest, IsNotBuiltYet) {
+  v1::JobSpec spec = FilledSpec();
+  (spec.mutable_parallel()->*GetParam().set)(2);
+  FillDefaults(spec);
+  EXPECT_THAT(
+      ResolveLayout(spec, Shape(2), DeviceUse::kExact),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr(std::string("parallel.") + GetParam().key),
+                     HasSubstr("not built yet"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LayoutResolverAxisTest,
+    ::testing::Values(UnbuiltAxis{"fsdp", &v1::ParallelSpec::set_fsdp},
+                      UnbuiltAxis{"cp", &v1::ParallelSpec::set_cp},
+                      UnbuiltAxis{"tp", &v1::ParallelSpec::set_tp},
+                      UnbuiltAxis{"pp", &v1::ParallelSpec::set_pp}),
+    [](const auto& info) { return info.param.key; });
+
+TEST(LayoutResolverTest, RequestedDevicesAreSpecThenProductThenOne) {
+  v1::JobSpec spec = FilledSpec();
+  EXPECT_EQ(RequestedDevices(spec), 1);
+  spec.mutable_parallel()->set_dp(3);
+  EXPECT_EQ(RequestedDevices(spec), 3);
+  spec.mutable_resources()->mutable_devices()->set_max(4);
+  EXPECT_EQ(RequestedDevices(spec), 4);
+}
+
+TEST(LayoutResolverTest, VocabularyIsTheModelsThenTheTokenizers) {
+  v1::JobSpec spec = FilledSpec();
+  EXPECT_EQ(EstimatedVocabulary(spec), 257);
+  spec.mutable_data()->mutable_tokenizer()->set_kind(
+      v1::TOKENIZER_KIND_SENTENCEPIECE);
+  spec.mutable_data()->mutable_tokenizer()->set_vocabulary(2048);
+  EXPECT_EQ(EstimatedVocabulary(spec), 2048);
+  spec.mutable_model()->set_vocabulary(4096);
+  EXPECT_EQ(EstimatedVocabulary(spec), 4096);
+}
+
+}  // namespace
+}  // namespace lockstep
