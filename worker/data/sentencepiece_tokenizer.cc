@@ -92,7 +92,7 @@ SentencePieceTokenizer::Load(std::string_view model_bytes,
   for (int id = 0; id < model.pieces_size(); ++id) {
     const Piece& piece = model.pieces(id);
     std::string bytes;
-    float score = piece.score();
+    double score = piece.score();
     switch (piece.type()) {
       case Piece::NORMAL:
       case Piece::USER_DEFINED:
@@ -103,7 +103,7 @@ SentencePieceTokenizer::Load(std::string_view model_bytes,
                                " bytes, want 1 to ", kMostPieceBytes));
         }
         if (piece.type() == Piece::USER_DEFINED) {
-          score = static_cast<float>(piece.piece().size()) * most - 0.1f;
+          score = static_cast<float>(piece.piece().size()) * most - 0.1;
         }
         if (bytes.find(' ', 1) != std::string::npos) {
           t.words_are_separate_ = false;
@@ -138,7 +138,7 @@ SentencePieceTokenizer::Load(std::string_view model_bytes,
   if (!end_token.has_value()) {
     end_token = static_cast<int32_t>(t.pieces_.size());
     t.pieces_.emplace_back();
-    t.scores_.push_back(0.0f);
+    t.scores_.push_back(0.0);
   }
   t.end_token_ = *end_token;
   return tokenizer;
@@ -211,12 +211,14 @@ class SentencePieceTokenizer::Segmenter {
     constexpr float kNone = std::numeric_limits<float>::lowest();
     cells_.assign(text.size() + 1, Cell{kNone, 0, -1});
     cells_[0].score = 0.0f;
-    const auto offer = [this](size_t start, size_t end, float score,
+    // Compares in double and keeps in float, as the library does: it decides
+    // ties.
+    const auto offer = [this](size_t start, size_t end, double score,
                               int32_t token) {
-      const float sum = cells_[start].score + score;
+      const double sum = cells_[start].score + score;
       Cell& cell = cells_[end];
       if (sum > cell.score || cell.score == kNone) {
-        cell = {sum, static_cast<uint32_t>(start), token};
+        cell = {static_cast<float>(sum), static_cast<uint32_t>(start), token};
       }
     };
     for (size_t at = 0; at < text.size();) {

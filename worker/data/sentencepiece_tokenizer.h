@@ -46,7 +46,7 @@ class SentencePieceTokenizer : public Tokenizer {
   // Bytes of each token.
   std::vector<std::string> pieces_;
   // Score of each token; of a user-defined one, that of the library.
-  std::vector<float> scores_;
+  std::vector<double> scores_;
   std::array<int32_t, 256> byte_tokens_;
   PieceTrie trie_;
   // Score of a character that is no piece.
