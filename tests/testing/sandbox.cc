@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -12,6 +13,8 @@
 
 namespace lockstep {
 namespace testing {
+
+bool IsFullTest() { return std::getenv("LOCKSTEP_TEST_FULL") != nullptr; }
 
 nlohmann::json CommandResult::Json() const {
   return nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);

@@ -32,6 +32,9 @@ namespace testing {
 // only bounds what hangs.
 inline constexpr absl::Duration kCommandTimeout = absl::Seconds(90);
 
+// Whether the long forms of tests are asked for (`./dev test --full`).
+bool IsFullTest();
+
 struct CommandResult {
   // The exit code; 128 + the signal; or -1 when it had to be killed because it
   // ran past its timeout.
