@@ -76,11 +76,10 @@ absl::Status RunAssignment(RankChannel& channel) {
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<GlooGroupFactory> factory,
                    GlooGroupFactory::Create(group_options));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<DeviceMesh> mesh,
-      DeviceMesh::Create(assignment.layout(),
-                         static_cast<int>(assignment.rank()),
-                         static_cast<int>(assignment.world_size()), *factory));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMesh> mesh,
+                   DeviceMesh::Create(
+                       assignment.layout(), static_cast<int>(assignment.rank()),
+                       static_cast<int>(assignment.world_size()), *factory));
   ChannelReporter reporter(channel);
   const RankContext context = {
       *device,
@@ -117,8 +116,12 @@ int Main() {
                 absl::StrCat("job=", assignment.gang().job(),
                              " generation=", assignment.gang().generation(),
                              " rank=", assignment.rank()));
+  LOG(INFO) << "starts: one of " << assignment.world_size() << " ranks, on "
+            << assignment.device() << " of " << assignment.worker() << ", "
+            << assignment.threads() << " threads, process " << getpid();
   const absl::Status status = RunAssignment(**channel);
   if (status.ok()) {
+    LOG(INFO) << "done";
     const absl::Status sent = (*channel)->Finish(kLastWordTimeout);
     if (sent.ok()) return kRankExitDone;
     LOG(ERROR) << "could not tell the worker of the end: " << sent.message();
