@@ -86,7 +86,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
                               .store = *it.store_,
                               .metrics = it.registry_});
   it.metrics_ = std::make_unique<CoordinatorMetrics>(
-      it.registry_, *it.jobs_, *it.workers_, *it.job_service_, clock);
+      it.registry_, *it.jobs_, *it.workers_, *it.rendezvous_, *it.job_service_,
+      clock);
   ASSIGN_OR_RETURN(
       it.server_, RpcServer::Start(options.listen, {it.job_service_.get(),
                                                     it.worker_service_.get()}));
@@ -105,6 +106,9 @@ Coordinator::~Coordinator() {
   metrics_server_.reset();
   if (job_service_ != nullptr) job_service_->Stop();
   if (rendezvous_ != nullptr) rendezvous_->Stop();
+  if (supervisor_ != nullptr) {
+    loop_->Run([this] { supervisor_->OnShutdown(); });
+  }
   server_.reset();
   if (loop_ != nullptr) loop_->Stop();
   if (blocking_loop_ != nullptr) blocking_loop_->Stop();

@@ -18,11 +18,13 @@ constexpr JobState kAllStates[] = {
 CoordinatorMetrics::CoordinatorMetrics(MetricsRegistry& registry,
                                        const JobTable& jobs,
                                        const WorkerRegistry& workers,
+                                       const RendezvousStore& rendezvous,
                                        const JobServiceImpl& job_service,
                                        Clock& clock)
     : registry_(registry),
       jobs_(jobs),
       workers_(workers),
+      rendezvous_(rendezvous),
       job_service_(job_service),
       clock_(clock) {}
 
@@ -45,6 +47,9 @@ void CoordinatorMetrics::Collect() {
                 static_cast<double>(cluster.devices() - free));
   registry_.Set(metric_names::kWatchStreams, {},
                 static_cast<double>(job_service_.open_streams()));
+
+  registry_.Set(metric_names::kRendezvousKeys, {},
+                static_cast<double>(rendezvous_.key_count()));
 
   absl::MutexLock lock(&mutex_);
   const absl::Duration now = clock_.Uptime();

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/metrics/registry.h"
 #include "coordinator/jobs/job_table.h"
+#include "coordinator/launch/rendezvous_store.h"
 #include "coordinator/membership/worker_registry.h"
 #include "coordinator/rpc/job_service.h"
 
@@ -22,6 +23,7 @@ class CoordinatorMetrics {
   // All must outlive it.
   CoordinatorMetrics(MetricsRegistry& registry, const JobTable& jobs,
                      const WorkerRegistry& workers,
+                     const RendezvousStore& rendezvous,
                      const JobServiceImpl& job_service, Clock& clock);
 
   // Sets all gauges; series of jobs that ended a while ago go.
@@ -33,6 +35,7 @@ class CoordinatorMetrics {
   MetricsRegistry& registry_;
   const JobTable& jobs_;
   const WorkerRegistry& workers_;
+  const RendezvousStore& rendezvous_;
   const JobServiceImpl& job_service_;
   Clock& clock_;
   absl::Mutex mutex_;

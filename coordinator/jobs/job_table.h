@@ -50,7 +50,8 @@ class JobTable {
                                                         StoredState state,
                                                         Clock& clock,
                                                         Options options);
-  // Waits for submits and deletes on their way.
+  // Waits for submits and deletes on their way, which the store answers one
+  // way or the other.
   ~JobTable();
 
   // ---- Reading.

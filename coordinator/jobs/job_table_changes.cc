@@ -381,7 +381,7 @@ absl::Status JobTable::RecordFacts(const std::string& id, int64_t generation,
         absl::StrCat("job ", id, " has no attempt ", generation));
   }
   attempt->second.facts = facts;
-  entry->record.steps = facts.steps();
+  if (!entry->record.spec.has_action()) entry->record.steps = facts.steps();
   StoreChange change;
   change.attempts.push_back(attempt->second);
   change.jobs.push_back(entry->record);

@@ -208,6 +208,7 @@ void GangSupervisor::OnMessage(
 void GangSupervisor::OnDisconnect(const WorkerLife& life,
                                   const WorkerConnection* connection) {
   if (!deps_.workers.Disconnect(life.name, connection)) return;
+  if (shutting_down_) return;
   LOG(WARNING) << "worker " << life.name << ": its stream broke";
   for (auto& [job, gang] : gangs_) {
     if (!gang.RunsOn(life)) continue;
@@ -273,6 +274,7 @@ Gang* GangSupervisor::FindCommitted(const v1::GangId& id) {
 }
 
 void GangSupervisor::Tick() {
+  if (shutting_down_) return;
   for (const WorkerLife& life : deps_.workers.Expire()) {
     OnWorkerLost(life, "nothing was heard of it");
   }

@@ -91,6 +91,10 @@ class GangSupervisor {
   // Ends a job; one that has ended is left as it is.
   absl::Status Cancel(const std::string& job, const std::string& reason);
 
+  // The coordinator stops: streams that end from now on are its own doing, and
+  // nothing is started any more.
+  void OnShutdown() { shutting_down_ = true; }
+
   // Deadlines and the queue. Call it after every batch of the above, and now
   // and then.
   void Tick();
@@ -149,6 +153,7 @@ class GangSupervisor {
   };
   std::map<std::string, HeldBack> held_back_;
   bool queue_changed_ = true;
+  bool shutting_down_ = false;
 };
 
 }  // namespace lockstep

@@ -77,6 +77,15 @@ void RendezvousStore::Stop() {
   stopped_ = true;
 }
 
+int64_t RendezvousStore::key_count() const {
+  int64_t count = 0;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job, meeting] : meetings_) {
+    count += static_cast<int64_t>(meeting->values.size());
+  }
+  return count;
+}
+
 absl::StatusOr<std::shared_ptr<RendezvousStore::Meeting>> RendezvousStore::Find(
     const v1::GangId& gang, const std::string& secret) {
   const auto found = meetings_.find(gang.job());

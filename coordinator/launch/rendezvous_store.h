@@ -41,6 +41,9 @@ class RendezvousStore {
   // Ends all waits with UNAVAILABLE, for good: the coordinator stops.
   void Stop();
 
+  // Keys of all meetings.
+  int64_t key_count() const;
+
   // ABORTED: not the newest generation, or ended. PERMISSION_DENIED: wrong
   // secret. INVALID_ARGUMENT: too large. ALREADY_EXISTS: the key has another
   // value. RESOURCE_EXHAUSTED: too many keys.
@@ -66,7 +69,7 @@ class RendezvousStore {
 
   JobStore& store_;
   Clock& clock_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // By job. A meeting's fields are guarded by mutex_ too.
   std::map<std::string, std::shared_ptr<Meeting>> meetings_
       ABSL_GUARDED_BY(mutex_);

@@ -179,7 +179,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
     }
     if (by_hand || layout.micro_batch() == 1) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "does not fit: with micro_batch ", layout.micro_batch(),
+          "no layout fits: with micro_batch ", layout.micro_batch(),
           by_hand ? " (given)" : "", " and dp ", dp, " a rank needs ",
           DescribeMemory(memory), ", its limit is ", FormatBytes(limit),
           by_hand && layout.micro_batch() > 1

@@ -12,7 +12,8 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kStoreTimeout = absl::Seconds(20);
+// Clients wait longer than this for an answer.
+constexpr absl::Duration kStoreTimeout = absl::Seconds(8);
 constexpr int64_t kMostEvents = 10'000;
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time) {
@@ -104,7 +105,13 @@ absl::Status JobServiceImpl::DoCancel(const v1::CancelJobRequest& request,
   ASSIGN_OR_RETURN(const std::string id, deps_.jobs.Resolve(request.job()));
   RETURN_IF_ERROR(deps_.loop.Run(
       [&] { return deps_.supervisor.Cancel(id, request.reason()); }));
-  RETURN_IF_ERROR(deps_.jobs.store().WaitUntilStored(kStoreTimeout));
+  const absl::Status stored = deps_.jobs.store().WaitUntilStored(kStoreTimeout);
+  if (!stored.ok()) {
+    return absl::Status(
+        stored.code(),
+        absl::StrCat("job ", id, " is cancelled, but a restart of the ",
+                     "coordinator could forget that: ", stored.message()));
+  }
   ASSIGN_OR_RETURN(response, deps_.jobs.Info(id));
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@ constexpr int kMostSessions = 512;
 constexpr int kMostWaitingGets = 1024;
 // For a StoreGet whose caller sets no deadline, and the most that counts.
 constexpr absl::Duration kMostGetTimeout = absl::Minutes(10);
-constexpr absl::Duration kStoreTimeout = absl::Seconds(20);
+constexpr absl::Duration kStoreTimeout = absl::Seconds(8);
 
 // Takes one of a limited number of places while it lives.
 class Place {

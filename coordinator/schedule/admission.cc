@@ -120,7 +120,7 @@ absl::StatusOr<AdmittedJob> Admit(const v1::SubmitRequest& request,
   }
   job.devices = RequestedDevices(job.spec);
   job.devices_at_most = request.refuse_if_pending();
-  if (job.spec.train().has_steps()) job.steps = job.spec.train().steps();
+  if (!job.spec.has_action()) job.steps = job.spec.train().steps();
 
   // What fits no cluster, whatever its size, is refused at once.
   v1::ClusterShape own;

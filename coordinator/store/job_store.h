@@ -174,7 +174,8 @@ class JobStore {
   // the store goes.
   virtual void WhenStored(std::function<void()> done) = 0;
 
-  // Waits for the same; DEADLINE_EXCEEDED says what the store's trouble is.
+  // Waits for the same. After `timeout` the store's trouble, RESOURCE_EXHAUSTED
+  // on a full disk say, or DEADLINE_EXCEEDED if it has none but time.
   virtual absl::Status WaitUntilStored(absl::Duration timeout) = 0;
 
   // The newest `limit` events, oldest first, of one job or (empty) of all.

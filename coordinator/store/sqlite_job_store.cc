@@ -1,5 +1,6 @@
 #include "coordinator/store/sqlite_job_store.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -105,9 +106,12 @@ absl::Status SqliteJobStore::WaitUntilStored(absl::Duration timeout) {
   auto stored = std::make_shared<absl::Notification>();
   WhenStored([stored] { stored->Notify(); });
   if (stored->WaitForNotificationWithTimeout(timeout)) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat(description(), ": not stored within ",
-                   absl::FormatDuration(timeout), "; ", health().ToString()));
+  const absl::Status trouble = health();
+  const std::string text = absl::StrCat(description(), ": not stored within ",
+                                        absl::FormatDuration(timeout));
+  if (trouble.ok()) return absl::DeadlineExceededError(text);
+  return absl::Status(trouble.code(),
+                      absl::StrCat(text, ": ", trouble.message()));
 }
 
 absl::Status SqliteJobStore::health() const {
@@ -144,6 +148,9 @@ void SqliteJobStore::Work() {
       }
       last = stopping_;
     }
+    const bool writes =
+        std::any_of(batch.begin(), batch.end(),
+                    [](const Entry& entry) { return entry.has_change; });
     absl::Status status = Commit(batch);
     {
       absl::MutexLock lock(&queue_mutex_);
@@ -151,8 +158,11 @@ void SqliteJobStore::Work() {
         LOG(ERROR) << "job store: " << status.message()
                    << "; trying again until it works";
       }
-      if (status.ok() && !health_.ok()) LOG(INFO) << "job store: works again";
-      health_ = status;
+      if (writes && status.ok() && !health_.ok()) {
+        LOG(INFO) << "job store: works again";
+      }
+      // Nothing is learnt from a batch that only asks.
+      if (writes) health_ = status;
       if (!last || !queue_.empty()) continue;
     }
     if (!batch.empty()) {

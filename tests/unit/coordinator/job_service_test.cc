@@ -64,7 +64,7 @@ TEST_F(JobServiceTest, JobThatFitsNoLimitOfItsOwnIsRefused) {
   const grpc::Status status = TrySubmit(request, &response);
   EXPECT_EQ(status.error_code(), grpc::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(),
-              AllOf(HasSubstr("does not fit"), HasSubstr("4.88 KiB")));
+              AllOf(HasSubstr("no layout fits"), HasSubstr("4.88 KiB")));
 }
 
 TEST_F(JobServiceTest, RunIsRefusedWhatItsClusterCannotRun) {
