@@ -80,6 +80,7 @@ template <typename T>
 void StoreRows(const float* from, int64_t padded, int64_t rows, int64_t width,
                T* to, int64_t stride) {
   for (int64_t row = 0; row < rows; ++row) {
+    PrefetchRow(to + (row + kPrefetchRows) * stride, width);
     ForEach(width, [&](int64_t d, auto part) {
       Store(to + row * stride + d, Load(from + row * padded + d, part), part);
     });
@@ -102,6 +103,8 @@ void AttentionBackward(const AttentionGroup& group, float* memory) {
       const T* out = static_cast<const T*>(group.out) + i * group.out_stride +
                      head * width;
       const T* grad = dout + i * group.dout_stride + head * width;
+      PrefetchRow(out + kPrefetchRows * group.out_stride, width);
+      PrefetchRow(grad + kPrefetchRows * group.dout_stride, width);
       scratch.delta[head * queries + i] =
           SumOver(width, [&](int64_t d, auto part) {
             return Load(out + d, part) * Load(grad + d, part);

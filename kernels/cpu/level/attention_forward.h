@@ -190,6 +190,7 @@ void AttentionForward(const AttentionGroup& group, int64_t begin, int64_t end,
     const float inverse = blind ? 0.0f : 1.0f / sum;
     const float* from = scratch.out + row * padded;
     T* to = static_cast<T*>(group.out) + i * group.out_stride + head * width;
+    PrefetchRow(to + kPrefetchRows * group.out_stride, width);
     ForEach(width, [&](int64_t d, auto part) {
       Store(to + d, Load(from + d, part) * inverse, part);
     });
