@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -69,8 +70,8 @@ class LocalWorker : public Worker, private GangTable::World {
     ASSIGN_OR_RETURN(runtime_dir_, RuntimeDir::Make(options_.runtime_parent));
     launcher_ = {options_.rank_program, runtime_dir_->path() + "/rank.sock",
                  options_.inventory.cores};
-    loop_ = SerialLoop::Start(*options_.clock, kTickInterval,
-                              [this] { table_.Tick(); });
+    loop_ =
+        SerialLoop::Start(*options_.clock, kTickInterval, [this] { Tick(); });
     RankServer::Options server;
     server.socket_path = launcher_.socket_path;
     server.loop = loop_.get();
@@ -205,18 +206,18 @@ class LocalWorker : public Worker, private GangTable::World {
     }
   }
 
+  // On the loop, after each batch of its closures.
+  void Tick() {
+    table_.Tick();
+    absl::MutexLock lock(&empty_mutex_);
+    empty_ = table_.empty();
+  }
+
   // Waits until no rank is left.
   bool AwaitEmpty(absl::Duration timeout) {
-    constexpr absl::Duration kLook = absl::Milliseconds(20);
-    const absl::Duration deadline = options_.clock->Uptime() + timeout;
-    absl::Mutex mutex;
-    bool never = false;
-    while (!loop_->Run([this] { return table_.empty(); })) {
-      if (options_.clock->Uptime() >= deadline) return false;
-      absl::MutexLock lock(&mutex);
-      options_.clock->WaitFor(mutex, absl::Condition(&never), kLook);
-    }
-    return true;
+    absl::MutexLock lock(&empty_mutex_);
+    return options_.clock->WaitFor(empty_mutex_, absl::Condition(&empty_),
+                                   timeout);
   }
 
   // GangTable::World, on the loop.
@@ -241,6 +242,8 @@ class LocalWorker : public Worker, private GangTable::World {
   CoordinatorChannels channels_;
   StoreProxy store_;
   GangTable table_;  // on the loop only
+  absl::Mutex empty_mutex_;
+  bool empty_ ABSL_GUARDED_BY(empty_mutex_) = true;  // whether table_ is
   std::unique_ptr<RuntimeDir> runtime_dir_;
   RankLauncherOptions launcher_;
   std::unique_ptr<SerialLoop> loop_;

@@ -475,7 +475,10 @@ v1::Heartbeat GangTable::MakeHeartbeat() const {
       *entry.mutable_gang() = key.ToProto();
       entry.set_rank(rank.assignment.rank());
       entry.set_step(rank.step);
-      *entry.mutable_progress() = rank.progress;
+      // A rank that has said nothing yet has no progress.
+      if (!rank.progress.phase().empty()) {
+        *entry.mutable_progress() = rank.progress;
+      }
     }
   }
   return heartbeat;
