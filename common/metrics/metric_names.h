@@ -100,9 +100,6 @@ inline constexpr HistogramName kJobStepSeconds = {
 inline constexpr GaugeName kJobMemoryBytes = {
     "lockstep_job_memory_bytes",
     "Counted device memory of the job's fullest rank."};
-inline constexpr GaugeName kJobModelFlopsUtilization = {
-    "lockstep_job_model_flops_utilization_ratio",
-    "Model FLOP/s as a share of the devices' peak, 0 to 1."};
 
 // ---- worker ----
 inline constexpr GaugeName kWorkerInfo = {
