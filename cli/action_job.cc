@@ -13,7 +13,7 @@ namespace {
 // The interrupted client answers nothing any more; a new one has the last word.
 void CancelAfterInterrupt(const std::string& address, const std::string& id) {
   const auto client = CoordinatorClient::Connect({.address = address});
-  if (client.ok()) (void)(*client)->CancelJob(id, "interrupted");
+  if (client.ok()) (void)(*client)->CancelJob(id, "by Ctrl-C");
 }
 
 }  // namespace

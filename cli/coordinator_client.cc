@@ -97,6 +97,7 @@ absl::Status CoordinatorClient::Persist(
     const std::function<absl::Status(bool& progressed)>& attempt) {
   absl::Time alive = absl::Now();
   absl::Duration pause = kFirstPause;
+  std::string reason;
   while (true) {
     RETURN_IF_ERROR(stop_.Check());
     bool progressed = false;
@@ -110,15 +111,31 @@ absl::Status CoordinatorClient::Persist(
     if (progressed) {
       alive = absl::Now();
       pause = kFirstPause;
+      reason.clear();
     }
-    if (absl::Now() + pause - alive > patience) {
-      return absl::UnavailableError(
-          absl::StrCat("can't reach the coordinator at ", options_.address,
-                       ": ", status.message()));
+    // The first failure says more than those of waiting for it to be back.
+    if (reason.empty()) reason = std::string(status.message());
+    const absl::Duration left = patience - (absl::Now() - alive);
+    if (left <= pause) {
+      return absl::UnavailableError(absl::StrCat(
+          "can't reach the coordinator at ", options_.address, ": ", reason));
     }
     stop_.WaitFor(pause);
     pause = std::min(pause * 2, kLongestPause);
+    WaitUntilThere(left - pause);
   }
+}
+
+void CoordinatorClient::WaitUntilThere(absl::Duration timeout) {
+  grpc::ClientContext context;
+  // A call that waits also drives the channel's attempts to connect; calls that
+  // fail at once don't.
+  context.set_wait_for_ready(true);
+  SetDeadline(context, timeout);
+  StopToken::CallScope scope(stop_, context);
+  v1::ServerInfo info;
+  // Whatever it says: the caller tries again.
+  (void)stub_->GetServerInfo(&context, v1::GetServerInfoRequest(), &info);
 }
 
 template <typename Request, typename Response>

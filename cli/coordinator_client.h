@@ -30,7 +30,7 @@ class CoordinatorClient {
     std::string address;
     // How long a coordinator may be away: at the first contact, in a single
     // call, and while a job is followed.
-    absl::Duration contact_patience = absl::Seconds(5);
+    absl::Duration contact_patience = absl::Seconds(3);
     absl::Duration call_patience = absl::Seconds(10);
     absl::Duration follow_patience = absl::Seconds(60);
     // Ends calls early. Must outlive the client.
@@ -92,6 +92,9 @@ class CoordinatorClient {
   absl::Status Persist(
       absl::Duration patience,
       const std::function<absl::Status(bool& progressed)>& attempt);
+
+  // Waits until a coordinator answers, at most `timeout`.
+  void WaitUntilThere(absl::Duration timeout);
 
   const Options options_;
   // Used when the options have none.

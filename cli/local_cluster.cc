@@ -73,8 +73,8 @@ absl::Status LocalCluster::StartCoordinator() {
                    coordinator.WaitForLine("grpc listening on ", kStartTimeout,
                                            *options_.stop));
   ASSIGN_OR_RETURN(file_.metrics,
-                   coordinator.WaitForLine("metrics listening on ", kStartTimeout,
-                                           *options_.stop));
+                   coordinator.WaitForLine("metrics listening on ",
+                                           kStartTimeout, *options_.stop));
   coordinator.RestartWith(arguments(file_.coordinator, file_.metrics));
   file_.pid = getpid();
   file_.daemon_pids = {coordinator.pid()};
@@ -93,7 +93,8 @@ absl::Status LocalCluster::CancelLeftovers(CoordinatorClient& client) {
   for (const v1::JobInfo& job : list.jobs()) {
     if (job.state() != v1::JOB_STATE_PENDING) continue;
     RETURN_IF_ERROR(
-        client.CancelJob(job.id(), "the command that started it is gone")
+        client
+            .CancelJob(job.id(), "because the command that started it is gone")
             .status());
   }
   return absl::OkStatus();

@@ -130,7 +130,7 @@ void LocalRun::CancelWhenAsked() {
     job_id = job_id_;
   }
   // If this fails, Interrupt is called again after its patience.
-  (void)client->CancelJob(job_id, "interrupted");
+  (void)client->CancelJob(job_id, "by Ctrl-C");
 }
 
 absl::StatusOr<ExitCode> LocalRun::FollowToTheEnd(const std::string& job_id) {

@@ -73,6 +73,8 @@ void PrintTable(const std::vector<std::string>& titles,
       const size_t pad = i + 1 < row.size() ? widths[i] + 2 - Width(row[i]) : 0;
       absl::StrAppend(&line, row[i], std::string(pad, ' '));
     }
+    // Messages may have lines; a row has one.
+    std::replace(line.begin(), line.end(), '\n', ' ');
     while (!line.empty() && line.back() == ' ') line.pop_back();
     out << line << "\n";
   };

@@ -41,7 +41,12 @@ void ProgressView::Show(const v1::JobUpdate& update, absl::Time now) {
   const bool all = detail_ == Detail::kAll;
   switch (update.update_case()) {
     case v1::JobUpdate::kJob:
-      if (all) ShowJob(update.job());
+      // Of the bar-only kind, just a wait that is not over at once.
+      if (all ||
+          (update.job().state() == v1::JOB_STATE_PENDING && job_updates_ > 0)) {
+        ShowJob(update.job());
+      }
+      ++job_updates_;
       break;
     case v1::JobUpdate::kStep:
       if (all) ShowStep(now);

@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_CLI_PROGRESS_VIEW_H_
 #define LOCKSTEP_CLI_PROGRESS_VIEW_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -19,8 +20,8 @@ class ProgressView {
   enum class Detail {
     // Everything.
     kAll,
-    // Only the bar, on a terminal, and warnings: for commands whose result is
-    // on stdout.
+    // Only the bar, on a terminal, warnings and why it waits: for commands
+    // whose result is on stdout.
     kBar,
   };
   ProgressView(Console& console, Detail detail)
@@ -54,6 +55,7 @@ class ProgressView {
   int tenths_printed_ = 0;
   std::string phase_printed_;
   std::string job_line_printed_;
+  int64_t job_updates_ = 0;
 };
 
 }  // namespace lockstep

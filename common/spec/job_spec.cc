@@ -75,7 +75,8 @@ absl::Status ValidateJobSpec(const v1::JobSpec& spec) {
   RETURN_IF_ERROR(spec_internal::CheckTrain(spec.train()));
   RETURN_IF_ERROR(spec_internal::CheckPlacement(spec));
   RETURN_IF_ERROR(spec_internal::CheckActivations(spec));
-  return spec_internal::CheckBuilt(spec);
+  RETURN_IF_ERROR(spec_internal::CheckBuilt(spec));
+  return spec_internal::CheckWorldSize(spec);
 }
 
 std::vector<std::string> SpecWarnings(const v1::JobSpec& spec) {

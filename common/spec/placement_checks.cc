@@ -1,7 +1,7 @@
 // The sections parallel, checkpoint, resources and restart of a job file, and
 // the action of a job that is made from another.
 #include <algorithm>
-#include <utility>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "common/spec/spec_checks.h"
@@ -14,14 +14,22 @@ constexpr int64_t kMostAttempts = 1'000'000;
 // A year; longer ones are mistakes.
 constexpr int64_t kMostHangSeconds = 31'536'000;
 
+struct Axis {
+  const char* key;
+  int64_t degree;
+};
+
+std::array<Axis, 5> AxesOf(const v1::ParallelSpec& parallel) {
+  return {{{"parallel.dp", parallel.has_dp() ? parallel.dp() : 1},
+           {"parallel.fsdp", parallel.has_fsdp() ? parallel.fsdp() : 1},
+           {"parallel.cp", parallel.has_cp() ? parallel.cp() : 1},
+           {"parallel.tp", parallel.has_tp() ? parallel.tp() : 1},
+           {"parallel.pp", parallel.has_pp() ? parallel.pp() : 1}}};
+}
+
 absl::Status CheckParallel(const v1::JobSpec& spec) {
   const v1::ParallelSpec& parallel = spec.parallel();
-  const std::pair<const char*, int64_t> axes[] = {
-      {"parallel.dp", parallel.has_dp() ? parallel.dp() : 1},
-      {"parallel.fsdp", parallel.has_fsdp() ? parallel.fsdp() : 1},
-      {"parallel.cp", parallel.has_cp() ? parallel.cp() : 1},
-      {"parallel.tp", parallel.has_tp() ? parallel.tp() : 1},
-      {"parallel.pp", parallel.has_pp() ? parallel.pp() : 1}};
+  const std::array<Axis, 5> axes = AxesOf(parallel);
   int64_t world_size = 1;
   for (const auto& [key, degree] : axes) {
     RETURN_IF_ERROR(CheckRange(key, degree, 1, kMostDevices));
@@ -45,20 +53,12 @@ absl::Status CheckParallel(const v1::JobSpec& spec) {
     RETURN_IF_ERROR(CheckRange("parallel.micro_batch", parallel.micro_batch(),
                                1, kMostGlobalBatch));
   }
-  const int64_t replicas = axes[0].second * axes[1].second;
+  const int64_t replicas = axes[0].degree * axes[1].degree;
   if (replicas > spec.train().global_batch()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "parallel asks for ", replicas, " data shares (dp x fsdp), but ",
         "train.global_batch has only ", spec.train().global_batch(),
         " sequences"));
-  }
-  if (spec.resources().has_devices() &&
-      world_size > spec.resources().devices().max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parallel asks for ", world_size,
-                     " devices (the product of its axes), but "
-                     "resources.devices is ",
-                     spec.resources().devices().max()));
   }
   return absl::OkStatus();
 }
@@ -117,6 +117,19 @@ absl::Status CheckPlacement(const v1::JobSpec& spec) {
         CheckRange("checkpoint.keep", spec.checkpoint().keep(), 1, kMostSteps));
   }
   return CheckRestart(spec.restart());
+}
+
+absl::Status CheckWorldSize(const v1::JobSpec& spec) {
+  if (!spec.resources().has_devices()) return absl::OkStatus();
+  int64_t world_size = 1;
+  for (const Axis& axis : AxesOf(spec.parallel())) world_size *= axis.degree;
+  const int64_t devices = spec.resources().devices().max();
+  if (world_size <= devices) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parallel asks for ", world_size,
+      " devices (the product of its axes), but resources.devices (of `run`: "
+      "--local) is ",
+      devices));
 }
 
 absl::Status CheckAction(const v1::JobSpec& spec) {

@@ -51,6 +51,9 @@ absl::Status CheckSource(absl::string_view key, const v1::DataSource& source,
                          v1::Task task);
 absl::Status CheckTrain(const v1::TrainSpec& train);
 absl::Status CheckPlacement(const v1::JobSpec& spec);
+// The layout takes no more devices than the job asks for. After CheckBuilt: of
+// a layout that isn't built yet, that is what must be said.
+absl::Status CheckWorldSize(const v1::JobSpec& spec);
 // Keeps later counts of memory and work within 64 bits. After the others.
 absl::Status CheckActivations(const v1::JobSpec& spec);
 absl::Status CheckAction(const v1::JobSpec& spec);

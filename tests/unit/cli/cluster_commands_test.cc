@@ -381,14 +381,15 @@ TEST_F(ClusterCommandsTest, GenerateSubmitsAnActionAndPrintsItsBytes) {
   EXPECT_EQ(result.code, 0) << result;
   EXPECT_EQ(result.out, "And he\xc3\xa9");
   ASSERT_THAT(service_.submits(), SizeIs(1));
-  const v1::Action& action = service_.submits()[0].spec().action();
+  const v1::SubmitRequest request = service_.submits()[0];
+  const v1::Action& action = request.spec().action();
   EXPECT_EQ(action.source_job(), "kjv-1");
   EXPECT_EQ(action.generate().prompt(), "And");
   EXPECT_EQ(action.generate().max_tokens(), 3);
   EXPECT_TRUE(action.generate().has_temperature());
   EXPECT_TRUE(action.generate().has_top_k());
   EXPECT_EQ(action.generate().seed(), 9u);
-  EXPECT_EQ(service_.submits()[0].spec().model().layers(), 4);
+  EXPECT_EQ(request.spec().model().layers(), 4);
 }
 
 TEST_F(ClusterCommandsTest, FailedGenerateIsExitCode1WithoutOutput) {

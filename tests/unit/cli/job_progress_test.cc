@@ -141,6 +141,13 @@ TEST_F(ProgressViewTest, TerminalHasOneLineThatGoesAway) {
   EXPECT_EQ(text.substr(text.size() - 4), "\r\033[K");
 }
 
+TEST_F(ProgressViewTest, BarOnlyStillSaysWhyItWaits) {
+  ProgressView view(console_, ProgressView::Detail::kBar);
+  Show(view, Job(v1::JOB_STATE_PENDING, "waits to be placed"));
+  Show(view, Job(v1::JOB_STATE_PENDING, "needs 1 device, 0 are free"));
+  EXPECT_EQ(err_.str(), "kjv-1: PENDING, needs 1 device, 0 are free\n");
+}
+
 TEST_F(ProgressViewTest, BarOnlyPrintsNoLinesElsewhere) {
   ProgressView view(console_, ProgressView::Detail::kBar);
   Show(view, Job(v1::JOB_STATE_RUNNING));
