@@ -135,9 +135,9 @@ absl::StatusOr<Gradients> SumOfShares(const ParityCase& parity) {
   Gradients sum;
   sum.values.resize(state.store->elements());
   for (int64_t rank = 0; rank < parity.ranks; ++rank) {
-    ASSIGN_OR_RETURN(const double loss,
+    ASSIGN_OR_RETURN(const StepResult result,
                      step->AccumulateGradients(BatchOf(parity, rank)));
-    sum.loss += loss;
+    sum.loss += result.loss;
     const float* gradient = state.store->gradient().data<float>();
     for (size_t i = 0; i < sum.values.size(); ++i) {
       sum.values[i] += gradient[i];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/number.h"
 #include "tests/testing/sandbox.h"
 #include "tests/testing/tiny_job.h"
 

@@ -50,7 +50,8 @@ std::string TemporaryCheckpointPath(const std::string& job_dir, int64_t step,
 std::string CheckpointPath(const std::string& job_dir, int64_t step,
                            int64_t generation);
 
-// Writes and syncs DIR/rank-R.safetensors; makes DIR if need be.
+// Writes and syncs DIR/rank-R.safetensors; makes DIR if need be, and removes it
+// with all shards when it fails.
 absl::StatusOr<ShardDescription> WriteShard(
     const std::string& directory, int rank,
     absl::Span<const TensorSlice> slices);
@@ -68,8 +69,8 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
     absl::Span<const ShardDescription> shards,
     const std::vector<std::string>& tokenizer_files);
 
-// Removes what the ranks have written of a checkpoint that won't be finished,
-// a rank's WriteShard having failed, say. (FinishCheckpoint does it itself.)
+// Removes what the ranks have written of a checkpoint that won't be finished.
+// (WriteShard and FinishCheckpoint do it themselves when they fail.)
 void DiscardCheckpoint(const std::string& job_dir, int64_t step,
                        int64_t generation);
 

@@ -2,11 +2,12 @@
 // rank 0.
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -102,8 +103,10 @@ absl::StatusOr<ShardDescription> WriteShard(
   if (absl::Status status = WriteFile(absl::StrCat(directory, "/", name),
                                       entries, slices, shard.file);
       !status.ok()) {
-    // Goes unless other ranks have written already.
-    rmdir(directory.c_str());
+    // Without this shard the others' are worth nothing, and the disk may be
+    // full.
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
     return status;
   }
   return shard;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "common/status_macros.h"
 #include "worker/data/child_process.h"
@@ -109,6 +110,16 @@ absl::Status SentenceSample::AddLine(std::string_view line) {
 
 absl::Status SentenceSample::AddSentence(std::string_view sentence) {
   if (sentence.empty()) return absl::OkStatus();
+  for (std::string_view rest = sentence; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' ', 1));
+    const auto [met, is_new] = words_.try_emplace(AbslView(word), false);
+    if (!is_new) met->second = true;
+    rest.remove_prefix(word.size());
+  }
+  return Write(sentence);
+}
+
+absl::Status SentenceSample::Write(std::string_view sentence) {
   RETURN_IF_ERROR(writer_->Append(sentence));
   written_bytes_ += static_cast<int64_t>(sentence.size()) + 1;
   return writer_->Append("\n");
@@ -120,6 +131,12 @@ absl::Status SentenceSample::Finish() {
     return absl::InvalidArgumentError(
         "data.train has no text to train a tokenizer on");
   }
+  std::vector<std::string> repeated;
+  for (const auto& [word, again] : words_) {
+    if (again) repeated.push_back(word);
+  }
+  std::sort(repeated.begin(), repeated.end());
+  for (const std::string& word : repeated) RETURN_IF_ERROR(Write(word));
   return writer_->Finish().status();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/data/file_io.h"
@@ -16,7 +17,11 @@ namespace lockstep {
 
 // Gathers sentences (lines, cut where they are long or hold what the library
 // can't take) in a file. Of a text larger than kMostBytes it keeps a sample of
-// its lines that is a function of their numbers only.
+// its lines that is a function of their numbers only. After the lines come the
+// words that occur more than once, each on a line: the library takes only those
+// substrings for pieces that occur before two unlike characters, so a word that
+// is always followed by a space would be none. (Measured on the King James
+// Bible at 2,048 pieces: 1.4 % fewer tokens; without its punctuation 9 %.)
 class SentenceSample {
  public:
   static constexpr int64_t kMostBytes = 16 << 20;
@@ -37,12 +42,15 @@ class SentenceSample {
   bool Keep(int64_t line) const;
   absl::Status AddLine(std::string_view line);
   absl::Status AddSentence(std::string_view sentence);
+  absl::Status Write(std::string_view sentence);
 
   std::unique_ptr<HashedFileWriter> writer_;
   const double share_;  // of the lines that is kept
   std::string line_;    // the start of a line whose end hasn't come
   int64_t lines_ = 0;
   int64_t written_bytes_ = 0;
+  // Words, with the space before them, and whether they occurred again.
+  absl::flat_hash_map<std::string, bool> words_;
 };
 
 struct TokenizerTraining {

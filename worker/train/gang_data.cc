@@ -75,7 +75,8 @@ absl::StatusOr<std::unique_ptr<PreparedData>> OpenGangData(
     ASSIGN_OR_RETURN(const std::string directory,
                      MakeCache(context, assignment));
     ASSIGN_OR_RETURN(std::unique_ptr<PreparedData> data,
-                     PreparedData::Open(directory, assignment.spec()));
+                     PreparedData::Open(directory, assignment.spec(),
+                                        assignment.data_root()));
     RETURN_IF_ERROR(store.Set(kDirectoryKey, directory));
     RETURN_IF_ERROR(store.Set(kDigestKey, data->digest()));
     return data;
@@ -83,7 +84,8 @@ absl::StatusOr<std::unique_ptr<PreparedData>> OpenGangData(
   ASSIGN_OR_RETURN(const std::vector<std::string> published,
                    WaitForCache(context, store));
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedData> data,
-                   PreparedData::Open(published[0], assignment.spec()));
+                   PreparedData::Open(published[0], assignment.spec(),
+                                      assignment.data_root()));
   if (data->digest() != published[1]) {
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", assignment.worker(), " sees other data than rank 0: its ",

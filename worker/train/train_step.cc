@@ -1,6 +1,7 @@
 #include "worker/train/train_step.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -53,7 +54,8 @@ absl::Status TrainStep::PublishScalars() {
                            device_scalars_);
 }
 
-absl::StatusOr<double> TrainStep::AccumulateGradients(const StepBatch& batch) {
+absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
+    const StepBatch& batch) {
   Stream& stream = context_.device.stream();
   const TrainingSpec& spec = state_.training_spec;
   scalars_ = StepScalars();
@@ -81,9 +83,15 @@ absl::StatusOr<double> TrainStep::AccumulateGradients(const StepBatch& batch) {
     RETURN_IF_ERROR(state_.model->ForwardBackward(pass, sums, ddp_));
   }
   RETURN_IF_ERROR(ddp_.Finish());
-  double loss = sums.loss;
-  RETURN_IF_ERROR(SumOverRanks(context_.replicas, absl::MakeSpan(&loss, 1)));
-  return loss / static_cast<double>(std::max<int64_t>(1, batch.valid_targets));
+  std::array<double, 2> totals = {sums.loss, static_cast<double>(batch.rows)};
+  RETURN_IF_ERROR(SumOverRanks(context_.replicas, absl::MakeSpan(totals)));
+  StepResult result;
+  result.loss = totals[0] / static_cast<double>(
+                                std::max<int64_t>(1, batch.valid_targets));
+  result.tokens = state_.model_spec.task == v1::TASK_CLASSIFICATION
+                      ? static_cast<int64_t>(totals[1])
+                      : batch.valid_targets;
+  return result;
 }
 
 absl::StatusOr<double> TrainStep::GradientNorm() {
@@ -97,9 +105,7 @@ absl::StatusOr<double> TrainStep::GradientNorm() {
 }
 
 absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
-  StepResult result;
-  result.tokens = batch.valid_targets;
-  ASSIGN_OR_RETURN(result.loss, AccumulateGradients(batch));
+  ASSIGN_OR_RETURN(StepResult result, AccumulateGradients(batch));
   ASSIGN_OR_RETURN(result.grad_norm, GradientNorm());
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
     return NotFinite(result.loss, result.grad_norm);

@@ -21,6 +21,8 @@ struct StepResult {
   // Of the global batch's gradient, before clipping.
   double grad_norm = 0.0;
   double learning_rate = 0.0;
+  // Tokens that the step learnt from, all ranks together: valid targets of a
+  // language model, input tokens of a classifier.
   int64_t tokens = 0;
 };
 
@@ -35,9 +37,9 @@ class TrainStep {
   // nothing is updated, and the error (cause nan_loss) names step and tensor.
   absl::StatusOr<StepResult> Run(const StepBatch& batch);
 
-  // The first half of Run: gradients of the global batch in the store, and the
-  // loss. For tests of gradients.
-  absl::StatusOr<double> AccumulateGradients(const StepBatch& batch);
+  // The first half of Run: gradients of the global batch in the store; loss and
+  // tokens are set. For tests of gradients.
+  absl::StatusOr<StepResult> AccumulateGradients(const StepBatch& batch);
 
  private:
   TrainStep(const RankContext& context, TrainingState& state,

@@ -105,14 +105,15 @@ void Trainer::ReportMemory() {
   context_.reporter.Report(std::move(report));
 }
 
-void Trainer::ReportStep(const v1::StepReport& step, int64_t rows) {
+void Trainer::ReportStep(const v1::StepReport& step) {
   v1::Progress progress;
   progress.set_phase("training");
   progress.set_fraction(static_cast<double>(step.step()) /
                         static_cast<double>(total_steps_));
   progress.set_memory_bytes(
       context_.device.allocator().Use().total.peak_bytes);
-  progress.set_tokens_per_second(static_cast<double>(rows) / step.seconds());
+  progress.set_tokens_per_second(static_cast<double>(step.tokens()) /
+                                   step.seconds());
   context_.reporter.SetProgress(step.step(), progress);
   if (!context_.speaks()) return;
   v1::RankReport report;
@@ -176,7 +177,7 @@ absl::Status Trainer::Run() {
     report.set_tokens(result.tokens);
     report.set_seconds(
         absl::ToDoubleSeconds(context_.clock.Uptime() - begin));
-    ReportStep(report, batch.valid_targets);
+    ReportStep(report);
 
     const bool last = state_.step == total_steps_;
     if (last || Due(training.evaluate_every, state_.step)) {

@@ -38,7 +38,7 @@ class Trainer {
   absl::Status Save();
   void ReportFacts();
   void ReportMemory();
-  void ReportStep(const v1::StepReport& step, int64_t rows);
+  void ReportStep(const v1::StepReport& step);
 
   const RankContext& context_;
   const v1::RankAssignment& assignment_;

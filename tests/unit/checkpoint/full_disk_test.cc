@@ -60,6 +60,16 @@ TEST(FullDiskTest, ShardThatDoesntFitIsRemoved) {
   EXPECT_TRUE(fs::is_empty(job_dir.path()));
 }
 
+TEST(FullDiskTest, ShardsOfOtherRanksGoWithIt) {
+  const TempDir job_dir;
+  ASSERT_OK(testing::WriteShards(job_dir.path(), testing::SmallModel(), 2));
+  const FileSizeLimit limit(50000);
+  EXPECT_THAT(WriteShard(TemporaryCheckpointPath(job_dir.path(), 40, 2), 2,
+                         BigSlices()),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(fs::is_empty(job_dir.path()));
+}
+
 TEST(FullDiskTest, ManifestThatDoesntFitLeavesNoCheckpoint) {
   const TempDir job_dir;
   ASSERT_OK_AND_ASSIGN(
