@@ -1,4 +1,5 @@
 // From the queue to a committed gang.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,8 @@ namespace {
 
 // 5 bits each: 200 bits.
 constexpr int kSecretCharacters = 40;
+// A job that was refused as often in a row no longer holds up those behind it.
+constexpr int kRefusalsInPlace = 3;
 
 void LogIfError(const absl::Status& status, const std::string& what) {
   if (!status.ok()) LOG(ERROR) << what << ": " << status.message();
@@ -32,9 +35,13 @@ void GangSupervisor::RunQueue() {
   for (const JobRecord& job : pending) {
     // Being reserved already.
     if (gangs_.count(job.id) > 0) continue;
+    QueuedJob queued{&job, "", true};
     const auto held = held_back_.find(job.id);
-    queue.push_back(
-        {&job, held == held_back_.end() ? "" : held->second.reason});
+    if (held != held_back_.end() && held->second.until.has_value()) {
+      queued.held_back = held->second.reason;
+      queued.keeps_place = held->second.refusals < kRefusalsInPlace;
+    }
+    queue.push_back(std::move(queued));
   }
   if (queue.empty()) return;
   const QueueDecision decision = DecideQueue(queue, deps_.workers.View());
@@ -124,11 +131,22 @@ void GangSupervisor::OnReservation(Gang& gang) {
       const std::string reason = gang.reservation->reason();
       const std::string job = gang.id.job();
       DropReservation(job, reason);
-      held_back_[job] = {Uptime() + options_.retry_interval,
-                         absl::StrCat(reason, "; tried again soon")};
+      HoldBack(job, reason);
       return;
     }
   }
+}
+
+void GangSupervisor::HoldBack(const std::string& job,
+                              const std::string& reason) {
+  HeldBack& held = held_back_[job];
+  absl::Duration wait = options_.retry_interval;
+  for (int i = 0; i < held.refusals; ++i) {
+    wait = std::min(2 * wait, options_.most_retry_interval);
+  }
+  ++held.refusals;
+  held.until = Uptime() + wait;
+  held.reason = absl::StrCat(reason, "; tried again soon");
 }
 
 void GangSupervisor::CommitReservation(Gang& gang) {
@@ -154,6 +172,7 @@ void GangSupervisor::CommitReservation(Gang& gang) {
     return;
   }
   deps_.rendezvous.Open(gang.id, order.secret);
+  held_back_.erase(gang.id.job());
   gang.phase = GangPhase::kStarting;
   gang.phase_began = Uptime();
   gang.reservation.reset();

@@ -292,10 +292,11 @@ void GangSupervisor::Tick() {
     EndIfGone(gang);
   }
   const absl::Duration now = Uptime();
-  const size_t held = held_back_.size();
-  std::erase_if(held_back_,
-                [now](const auto& job) { return job.second.until <= now; });
-  if (held_back_.size() != held) queue_changed_ = true;
+  for (auto& [job, held] : held_back_) {
+    if (!held.until.has_value() || *held.until > now) continue;
+    held.until.reset();
+    queue_changed_ = true;
+  }
   if (std::exchange(queue_changed_, false)) RunQueue();
 }
 

@@ -40,8 +40,10 @@ class GangSupervisor {
     absl::Duration prepare_timeout = absl::Seconds(10);
     // All ranks must have been started after a commit within.
     absl::Duration start_timeout = absl::Seconds(60);
-    // After a refused reservation the job waits for.
+    // After a refused reservation the job waits for; twice as long after each
+    // further one, up to the second.
     absl::Duration retry_interval = absl::Seconds(1);
+    absl::Duration most_retry_interval = absl::Seconds(30);
     // Workers of an earlier life of the coordinator must be back within.
     absl::Duration adoption_window = absl::Seconds(30);
     // Time between SIGTERM and SIGKILL: when a user cancels, and when another
@@ -120,6 +122,7 @@ class GangSupervisor {
   void OnReservation(Gang& gang);
   void CommitReservation(Gang& gang);
   void DropReservation(std::string job, const std::string& reason);
+  void HoldBack(const std::string& job, const std::string& reason);
   void OnRankStarted(const v1::RankStarted& started);
 
   // ---- gang_reports.cc
@@ -146,10 +149,13 @@ class GangSupervisor {
   const Options options_;
   // By job.
   std::map<std::string, Gang> gangs_;
-  // Jobs that wait after a refusal: until when, and why.
+  // Jobs that were refused by a worker, and why.
   struct HeldBack {
-    absl::Duration until;
+    // Not tried again before; unset once it may be.
+    std::optional<absl::Duration> until;
     std::string reason;
+    // Refusals in a row.
+    int refusals = 0;
   };
   std::map<std::string, HeldBack> held_back_;
   bool queue_changed_ = true;

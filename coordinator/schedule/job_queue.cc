@@ -150,7 +150,7 @@ QueueDecision DecideQueue(const std::vector<QueuedJob>& jobs,
     const std::string& id = job.record->id;
     if (!job.held_back.empty()) {
       decision.reasons[id] = job.held_back;
-      if (blocked_by.empty()) blocked_by = id;
+      if (job.keeps_place && blocked_by.empty()) blocked_by = id;
       continue;
     }
     const absl::StatusOr<StartDecision> placed = PlaceJob(*job.record, cluster);

@@ -22,6 +22,9 @@ struct QueuedJob {
   const JobRecord* record = nullptr;
   // Set while it waits before it is tried again, after a worker refused it.
   std::string held_back;
+  // Whether those behind it wait with it: they don't for one that is refused
+  // again and again.
+  bool keeps_place = true;
 };
 
 struct StartDecision {

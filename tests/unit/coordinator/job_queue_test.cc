@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 std::vector<QueuedJob> Queue(const std::vector<JobRecord>& jobs) {
   std::vector<QueuedJob> queue;
-  for (const JobRecord& job : jobs) queue.push_back({&job, ""});
+  for (const JobRecord& job : jobs) queue.push_back({&job, "", true});
   return queue;
 }
 
@@ -90,6 +90,16 @@ TEST(JobQueueTest, HeldBackJobKeepsItsReasonAndItsPlace) {
   EXPECT_THAT(decision.starts, SizeIs(0));
   EXPECT_EQ(decision.reasons.at("a"), queue[0].held_back);
   EXPECT_THAT(decision.reasons.at("b"), HasSubstr("behind job a"));
+}
+
+TEST(JobQueueTest, JobThatIsRefusedAgainAndAgainHoldsUpNobody) {
+  const std::vector<JobRecord> jobs = {TestJob("a"), TestJob("b")};
+  std::vector<QueuedJob> queue = Queue(jobs);
+  queue[0].held_back = "worker w0 refused: busy; tried again soon";
+  queue[0].keeps_place = false;
+  const QueueDecision decision = DecideQueue(queue, OneWorker(2));
+  ASSERT_THAT(decision.starts, SizeIs(1));
+  EXPECT_EQ(decision.starts[0].job, "b");
 }
 
 TEST(JobQueueTest, MemoryRequestLeavesSmallDevicesOut) {
