@@ -85,9 +85,18 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Connect(
     Options options) {
   std::unique_ptr<CoordinatorClient> client(
       new CoordinatorClient(std::move(options), std::make_unique<StopToken>()));
-  ASSIGN_OR_RETURN(client->server_,
-                   client->Call(&v1::JobService::Stub::GetServerInfo,
-                                v1::GetServerInfoRequest()));
+  const auto server = client->Call(&v1::JobService::Stub::GetServerInfo,
+                                   v1::GetServerInfoRequest());
+  // Some other program, or a proxy.
+  if (server.status().code() == absl::StatusCode::kUnimplemented ||
+      server.status().code() == absl::StatusCode::kUnknown ||
+      server.status().code() == absl::StatusCode::kInternal) {
+    return absl::UnavailableError(
+        absl::StrCat("what answers at ", client->address(),
+                     " is no coordinator: ", server.status().message()));
+  }
+  RETURN_IF_ERROR(server.status());
+  client->server_ = *server;
   client->connected_ = true;
   return client;
 }

@@ -31,9 +31,7 @@ class ActivationCounter {
   int64_t Matrix(int64_t rows, int64_t cols, DType dtype) const {
     return Vector(rows * PaddedRowStride(cols, dtype) * SizeOf(dtype));
   }
-  int64_t Activation(int64_t cols) const {
-    return Matrix(rows_, cols, dtype_);
-  }
+  int64_t Activation(int64_t cols) const { return Matrix(rows_, cols, dtype_); }
   int64_t Vector(int64_t bytes) const { return (bytes + 63) / 64 * 64; }
 
   // Row statistics and normed rows of one norm.
@@ -101,8 +99,8 @@ v1::MemoryReport CountMemory(const ModelSpec& model,
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     saved += count.Block(layer == 0);
   }
-  const int64_t at_head = saved + count.Activation(model.width) +
-                          count.Head(bf16);
+  const int64_t at_head =
+      saved + count.Activation(model.width) + count.Head(bf16);
   const int64_t at_last_block = saved + count.BackwardExtra();
   report.set_activations_bytes(std::max(at_head, at_last_block));
   // Staged index tensors.

@@ -9,9 +9,8 @@ namespace {
 absl::Status CheckDense(const char* op, const Tensor& tensor) {
   if (tensor.dense()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(op, ": tensor ", tensor.shape().ToString(),
-                   " has rows ", tensor.row_stride(),
-                   " elements apart, want dense rows"));
+      absl::StrCat(op, ": tensor ", tensor.shape().ToString(), " has rows ",
+                   tensor.row_stride(), " elements apart, want dense rows"));
 }
 
 }  // namespace

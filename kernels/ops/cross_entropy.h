@@ -13,10 +13,10 @@ enum class LogitsGradient { kNone, kInPlace };
 
 namespace ops {
 
-// loss[n] = -log softmax(logits[n])[target[n]], 0 where target[n] < 0 (invalid).
-// With kInPlace logits become (softmax - one-hot) * inverse_valid_tokens, 0 in
-// invalid rows: the one place where the loss becomes a mean over the batch.
-// With kNone logits are left as they are.
+// loss[n] = -log softmax(logits[n])[target[n]], 0 where target[n] < 0
+// (invalid). With kInPlace logits become (softmax - one-hot) *
+// inverse_valid_tokens, 0 in invalid rows: the one place where the loss becomes
+// a mean over the batch. With kNone logits are left as they are.
 //   logits: (N, V) fp32 or bf16   target: (N,) int32   loss: (N,) fp32
 //   correct: (N,) int32, or empty: 1 where the target has the largest logit
 //     (ties: the lowest id wins), 0 elsewhere and in invalid rows

@@ -35,9 +35,8 @@ absl::Status NormForward(Stream& stream, const Norm& norm, const Tensor& x,
 absl::Status ResidualNormForward(Stream& stream, const Norm& norm,
                                  const Tensor& residual, const Tensor& branch,
                                  const lockstep::Dropout& dropout,
-                                 const Tensor& sum,
-                                 const Tensor& out, const Tensor& mean,
-                                 const Tensor& rstd);
+                                 const Tensor& sum, const Tensor& out,
+                                 const Tensor& mean, const Tensor& rstd);
 
 // Gradient with respect to the norm's input: dx = dresidual + J^T dout, where
 // `dresidual` (the gradient that reaches the same tensor past the norm) may be

@@ -59,8 +59,8 @@ std::optional<Contestant> Enter(const std::string& name,
   const absl::StatusOr<std::string> ready = (*child)->ReadLine();
   if (!ready.ok() || !ready->starts_with("ready")) return std::nullopt;
   if (!(*child)->Ask("step").ok()) return std::nullopt;
-  return Contestant{absl::StrCat(name, ready->substr(5)), *std::move(child),
-                    {}, 0.0};
+  return Contestant{
+      absl::StrCat(name, ready->substr(5)), *std::move(child), {}, 0.0};
 }
 
 std::vector<Contestant> EnterAll(const Options& options,
@@ -131,8 +131,7 @@ absl::Status Compare(const Options& options, const BenchModel& bench,
 }
 
 double PrintPeak(const Options& options, const std::string& precision) {
-  const DType dtype =
-      precision == "bf16" ? DType::kBFloat16 : DType::kFloat32;
+  const DType dtype = precision == "bf16" ? DType::kBFloat16 : DType::kFloat32;
   MatmulRate best;
   for (const MatmulRate& rate :
        MeasureMatmulRates(dtype, options.peak_seconds)) {
@@ -144,8 +143,8 @@ double PrintPeak(const Options& options, const std::string& precision) {
     return 1.0;
   }
   std::printf("oneDNN matmul peak, %s, %d threads: %.0f GFLOP/s (%s)\n",
-              precision.c_str(), options.threads,
-              best.flops_per_second / 1e9, best.what.c_str());
+              precision.c_str(), options.threads, best.flops_per_second / 1e9,
+              best.what.c_str());
   std::fflush(stdout);
   return best.flops_per_second;
 }
@@ -159,10 +158,10 @@ absl::Status Run(const Options& options) {
   for (const std::string& precision : options.precisions) {
     const double peak = PrintPeak(options, precision);
     for (const std::string& name : options.models) {
-      ASSIGN_OR_RETURN(const BenchModel bench,
-                       FindBenchModel(name, precision == "bf16"
-                                                ? v1::PRECISION_BF16
-                                                : v1::PRECISION_FP32));
+      ASSIGN_OR_RETURN(
+          const BenchModel bench,
+          FindBenchModel(name, precision == "bf16" ? v1::PRECISION_BF16
+                                                   : v1::PRECISION_FP32));
       RETURN_IF_ERROR(Compare(options, bench, precision, peak));
     }
   }
@@ -170,12 +169,11 @@ absl::Status Run(const Options& options) {
 }
 
 absl::Status Serve(const Options& options) {
-  ASSIGN_OR_RETURN(
-      const BenchModel bench,
-      FindBenchModel(options.models.front(),
-                     options.precisions.front() == "bf16"
-                         ? v1::PRECISION_BF16
-                         : v1::PRECISION_FP32));
+  ASSIGN_OR_RETURN(const BenchModel bench,
+                   FindBenchModel(options.models.front(),
+                                  options.precisions.front() == "bf16"
+                                      ? v1::PRECISION_BF16
+                                      : v1::PRECISION_FP32));
   return ServeSteps(bench, options.threads);
 }
 

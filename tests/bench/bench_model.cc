@@ -77,7 +77,8 @@ absl::StatusOr<BenchModel> FindBenchModel(const std::string& name,
     return bench;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no bench model ", name, "; there are gpt2-124m, kjv and "
+      absl::StrCat("no bench model ", name,
+                   "; there are gpt2-124m, kjv and "
                    "verses"));
 }
 

@@ -53,9 +53,8 @@ double RateOf(dnnl::engine& engine, dnnl::stream& stream, int64_t m, int64_t k,
   const Clock::time_point begin = Clock::now();
   do {
     const Clock::time_point start = Clock::now();
-    matmul.execute(stream, {{DNNL_ARG_SRC, a},
-                            {DNNL_ARG_WEIGHTS, b},
-                            {DNNL_ARG_DST, c}});
+    matmul.execute(
+        stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
     stream.wait();
     best = std::min(
         best, std::chrono::duration<double>(Clock::now() - start).count());
@@ -82,11 +81,10 @@ std::vector<MatmulRate> MeasureMatmulRates(DType dtype, double seconds) {
     for (const Operands operands :
          {Operands::kPlain, Operands::kPadded, Operands::kBlocked}) {
       try {
-        rates.push_back({std::to_string(m) + " x " + std::to_string(k) +
-                             " x " + std::to_string(n) + " " +
-                             NameOf(operands),
-                         RateOf(engine, stream, m, k, n, type, operands,
-                                seconds)});
+        rates.push_back(
+            {std::to_string(m) + " x " + std::to_string(k) + " x " +
+                 std::to_string(n) + " " + NameOf(operands),
+             RateOf(engine, stream, m, k, n, type, operands, seconds)});
       } catch (const dnnl::error&) {
         // No such product on this machine: bf16 below AVX-512, say.
       }

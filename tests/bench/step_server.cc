@@ -58,11 +58,11 @@ absl::Status ServeSteps(const BenchModel& bench, int threads) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("world");
   SilentReporter reporter;
-  const RankContext context = {*device, group, group, {}, reporter,
-                               RealClock()};
-  ASSIGN_OR_RETURN(TrainingState state,
-                   MakeTrainingState(*device, bench.model, bench.training,
-                                     Purpose::kTrain));
+  const RankContext context = {*device, group,    group,
+                               {},      reporter, RealClock()};
+  ASSIGN_OR_RETURN(
+      TrainingState state,
+      MakeTrainingState(*device, bench.model, bench.training, Purpose::kTrain));
   state.store->Initialize(1);
   RETURN_IF_ERROR(state.store->RefreshCompute(device->stream()));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainStep> step,

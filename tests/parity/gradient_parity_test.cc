@@ -122,13 +122,13 @@ absl::StatusOr<Gradients> SumOfShares(const ParityCase& parity) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("dp");
   SilentReporter reporter;
-  const RankContext context = {*device, group, group, {}, reporter,
-                               RealClock()};
+  const RankContext context = {*device, group,    group,
+                               {},      reporter, RealClock()};
   TrainingSpec training;
   training.seed = 5;
-  ASSIGN_OR_RETURN(TrainingState state,
-                   MakeTrainingState(*device, SpecOf(parity), training,
-                                     Purpose::kTrain));
+  ASSIGN_OR_RETURN(
+      TrainingState state,
+      MakeTrainingState(*device, SpecOf(parity), training, Purpose::kTrain));
   state.store->Initialize(training.seed);
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainStep> step,
                    TrainStep::Create(context, state, 50));
@@ -182,12 +182,11 @@ std::vector<ParityCase> Cases() {
     for (const int64_t ranks : {1, 2, 3, 4, 12}) {
       const std::string name =
           std::string(word) + "_Ranks" + std::to_string(ranks);
-      cases.push_back(
-          {name, family, v1::TASK_LANGUAGE_MODEL, ranks, 10});
+      cases.push_back({name, family, v1::TASK_LANGUAGE_MODEL, ranks, 10});
       cases.push_back(
           {name + "_Accumulated", family, v1::TASK_LANGUAGE_MODEL, ranks, 2});
-      cases.push_back({name + "_Classifier", family, v1::TASK_CLASSIFICATION,
-                       ranks, 3});
+      cases.push_back(
+          {name + "_Classifier", family, v1::TASK_CLASSIFICATION, ranks, 3});
     }
   }
   return cases;

@@ -41,10 +41,10 @@ class LossParityTest : public ::testing::TestWithParam<LossCase> {
   // Loss of each step of the job on `ranks` ranks.
   std::vector<double> Train(const std::string& job, int ranks) {
     const std::string steps = absl::StrCat("steps-", ranks, ".jsonl");
-    const CommandResult run = sandbox_.Lockstep(
-        {"run", job, "--local", absl::StrCat(ranks), "--set",
-         absl::StrCat("parallel.dp=", ranks), "--steps-out", steps, "--dir",
-         absl::StrCat("state-", ranks)});
+    const CommandResult run =
+        sandbox_.Lockstep({"run", job, "--local", absl::StrCat(ranks), "--set",
+                           absl::StrCat("parallel.dp=", ranks), "--steps-out",
+                           steps, "--dir", absl::StrCat("state-", ranks)});
     EXPECT_EQ(run.code, 0) << run;
     CommandResult lines;
     lines.out = sandbox_.dir().Read(steps);
@@ -86,9 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         LossCase{"AdamW", {{"name", "adamw"}, {"learning_rate", 1e-3}}},
         LossCase{"Sgd",
-                 {{"name", "sgd"},
-                  {"learning_rate", 0.1},
-                  {"momentum", 0.9}}}),
+                 {{"name", "sgd"}, {"learning_rate", 0.1}, {"momentum", 0.9}}}),
     [](const ::testing::TestParamInfo<LossCase>& c) { return c.param.name; });
 
 }  // namespace

@@ -36,13 +36,13 @@ class Reference {
     return it == parameters_.end() ? 0.0 : it->second[i];
   }
 
-  Vector Multiply(const std::string& name, const Vector& x,
-                  int64_t out) const {
+  Vector Multiply(const std::string& name, const Vector& x, int64_t out) const {
     const Vector& weight = P(name + ".weight");
     Vector y(out);
     for (int64_t i = 0; i < out; ++i) {
       y[i] = BiasAt(name + ".bias", i);
-      for (size_t j = 0; j < x.size(); ++j) y[i] += weight[i * x.size() + j] * x[j];
+      for (size_t j = 0; j < x.size(); ++j)
+        y[i] += weight[i * x.size() + j] * x[j];
     }
     return y;
   }
@@ -68,11 +68,12 @@ class Reference {
     for (size_t n = 0; n < batch_.tokens.size(); ++n) {
       Vector row(spec_.width);
       for (int64_t c = 0; c < spec_.width; ++c) {
-        row[c] = P("embedding.tokens.weight")[batch_.tokens[n] * spec_.width + c];
+        row[c] =
+            P("embedding.tokens.weight")[batch_.tokens[n] * spec_.width + c];
         if (gpt2()) {
-          row[c] += P("embedding.positions.weight")[batch_.positions[n] *
-                                                        spec_.width +
-                                                    c];
+          row[c] += P(
+              "embedding.positions.weight")[batch_.positions[n] * spec_.width +
+                                            c];
         }
       }
       rows.push_back(row);
@@ -96,7 +97,8 @@ class Reference {
     }
   }
 
-  void AddAttention(const std::string& prefix, std::vector<Vector>& rows) const {
+  void AddAttention(const std::string& prefix,
+                    std::vector<Vector>& rows) const {
     const int64_t d = spec_.head_width;
     std::vector<Vector> q, k, v;
     for (size_t n = 0; n < rows.size(); ++n) {
@@ -141,8 +143,8 @@ class Reference {
                       std::vector<Vector>& rows) const {
     for (Vector& row : rows) {
       const Vector x = Norm(prefix + "feed_forward_norm", row);
-      Vector hidden = Multiply(prefix + "feed_forward.up", x,
-                               spec_.feed_forward_width);
+      Vector hidden =
+          Multiply(prefix + "feed_forward.up", x, spec_.feed_forward_width);
       if (gpt2()) {
         for (double& u : hidden) {
           u = 0.5 * u *
@@ -150,8 +152,8 @@ class Reference {
                                (u + 0.044715 * u * u * u)));
         }
       } else {
-        const Vector gate = Multiply(prefix + "feed_forward.gate", x,
-                                     spec_.feed_forward_width);
+        const Vector gate =
+            Multiply(prefix + "feed_forward.gate", x, spec_.feed_forward_width);
         for (size_t i = 0; i < hidden.size(); ++i) {
           hidden[i] *= gate[i] / (1.0 + std::exp(-gate[i]));
         }

@@ -45,14 +45,14 @@ std::string StateWords(char state) {
 
 std::string HangMessage(const RankRecord& rank, absl::Duration age,
                         char state) {
-  // Whole tenths of a second.
-  const std::string what = absl::StrCat(
-      "no progress for ",
-      absl::FormatDuration(absl::Trunc(age, absl::Milliseconds(100))),
-      " (limit ",
-      absl::FormatDuration(
-          absl::Trunc(rank.progress_age->Limit(), absl::Milliseconds(100))),
-      ")");
+  const auto tenths = [](absl::Duration duration) {
+    return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(100)));
+  };
+  std::string what = absl::StrCat("no progress for ", tenths(age));
+  // A stopped process is not given all of its limit.
+  if (state != 'T') {
+    absl::StrAppend(&what, " (limit ", tenths(rank.progress_age->Limit()), ")");
+  }
   const std::string where =
       rank.progress.phase().empty()
           ? "while it started"

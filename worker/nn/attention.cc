@@ -64,10 +64,10 @@ absl::Status Attention::Forward(const PassContext& context, const Tensor& x,
   const int64_t rows = x.rows();
   ASSIGN_OR_RETURN(saved.qkv, context.Activation(rows, qkv_.out_width()));
   ASSIGN_OR_RETURN(saved.out, context.Activation(rows, heads_ * head_width_));
-  ASSIGN_OR_RETURN(saved.lse,
-                   AllocateTensor(context.stream, DType::kFloat32,
-                                  {heads_, rows}, MemoryCategory::kActivation,
-                                  RowPadding::kDense));
+  ASSIGN_OR_RETURN(
+      saved.lse,
+      AllocateTensor(context.stream, DType::kFloat32, {heads_, rows},
+                     MemoryCategory::kActivation, RowPadding::kDense));
   RETURN_IF_ERROR(qkv_.Forward(context, x, saved.qkv));
   if (rope_theta_.has_value()) {
     // Queries and keys are adjacent, and heads are turned alike.

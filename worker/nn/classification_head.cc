@@ -27,11 +27,11 @@ absl::StatusOr<OwnedTensor> ClassificationHead::Pool(
 
 absl::StatusOr<OwnedTensor> ClassificationHead::LogitsOf(
     const PassContext& context, const Tensor& pooled) const {
-  ASSIGN_OR_RETURN(OwnedTensor logits,
-                   AllocateTensor(context.stream, DType::kFloat32,
-                                  {pooled.rows(), output_.out_width()},
-                                  MemoryCategory::kActivation,
-                                  RowPadding::kPadded));
+  ASSIGN_OR_RETURN(
+      OwnedTensor logits,
+      AllocateTensor(context.stream, DType::kFloat32,
+                     {pooled.rows(), output_.out_width()},
+                     MemoryCategory::kActivation, RowPadding::kPadded));
   RETURN_IF_ERROR(output_.Forward(context, pooled, logits));
   return logits;
 }
@@ -40,8 +40,7 @@ absl::StatusOr<OwnedTensor> ClassificationHead::ForwardBackward(
     const PassContext& context, Residual input, LossSums& sums) const {
   const int64_t rows = input.sum.rows(), cols = input.sum.cols();
   NormActivations normed;
-  ASSIGN_OR_RETURN(OwnedTensor pooled,
-                   Pool(context, std::move(input), normed));
+  ASSIGN_OR_RETURN(OwnedTensor pooled, Pool(context, std::move(input), normed));
   ASSIGN_OR_RETURN(OwnedTensor logits, LogitsOf(context, pooled));
   RETURN_IF_ERROR(AddLoss(context, logits, context.batch.targets,
                           LogitsGradient::kInPlace, sums));
@@ -72,8 +71,7 @@ absl::Status ClassificationHead::Evaluate(const PassContext& context,
 absl::StatusOr<OwnedTensor> ClassificationHead::Logits(
     const PassContext& context, Residual input) const {
   NormActivations normed;
-  ASSIGN_OR_RETURN(OwnedTensor pooled,
-                   Pool(context, std::move(input), normed));
+  ASSIGN_OR_RETURN(OwnedTensor pooled, Pool(context, std::move(input), normed));
   return LogitsOf(context, pooled);
 }
 

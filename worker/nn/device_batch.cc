@@ -33,10 +33,10 @@ absl::StatusOr<DeviceBatch> StageBatch(Stream& stream,
   staged.rows = batch.rows();
   staged.samples = static_cast<int64_t>(batch.sample_bounds.size()) - 1;
   staged.max_segment_rows = batch.max_segment_rows;
-  ASSIGN_OR_RETURN(staged.storage,
-                   AllocateTensor(stream, DType::kInt32,
-                                  {static_cast<int64_t>(host.size())},
-                                  MemoryCategory::kBuffer, RowPadding::kDense));
+  ASSIGN_OR_RETURN(
+      staged.storage,
+      AllocateTensor(stream, DType::kInt32, {static_cast<int64_t>(host.size())},
+                     MemoryCategory::kBuffer, RowPadding::kDense));
   RETURN_IF_ERROR(ops::CopyFromHost(stream, host.data(), staged.storage));
   const auto view = [&](int i) {
     return staged.storage->Slice(places[i].first, places[i].second);
@@ -45,8 +45,8 @@ absl::StatusOr<DeviceBatch> StageBatch(Stream& stream,
   staged.positions = view(1);
   staged.origin.position = view(2);
   const Tensor samples = view(3);
-  staged.origin.sample = Tensor(samples.raw(), DType::kUInt32, samples.shape(),
-                                samples.device());
+  staged.origin.sample =
+      Tensor(samples.raw(), DType::kUInt32, samples.shape(), samples.device());
   staged.targets = view(4);
   staged.segment_bounds = view(5);
   staged.sample_bounds = view(6);

@@ -19,8 +19,7 @@ FeedForward::FeedForward(const ModelSpec& spec, const ParameterStore& store,
 absl::Status FeedForward::Forward(const PassContext& context, const Tensor& x,
                                   FeedForwardActivations& saved,
                                   const Tensor& y) const {
-  ASSIGN_OR_RETURN(saved.hidden,
-                   context.Activation(x.rows(), in_.out_width()));
+  ASSIGN_OR_RETURN(saved.hidden, context.Activation(x.rows(), in_.out_width()));
   RETURN_IF_ERROR(in_.Forward(context, x, saved.hidden));
   ASSIGN_OR_RETURN(saved.activated,
                    context.Activation(x.rows(), down_.in_width()));

@@ -48,8 +48,8 @@ absl::StatusOr<OwnedTensor> LanguageModelHead::ForwardBackward(
       ASSIGN_OR_RETURN(const Tensor dlogits,
                        AsComputeType(context, logits, storage));
       RETURN_IF_ERROR(output_.BackwardWeights(context, x, dlogits));
-      RETURN_IF_ERROR(output_.BackwardInput(context, dlogits,
-                                            dnormed->Rows(begin, count)));
+      RETURN_IF_ERROR(
+          output_.BackwardInput(context, dlogits, dnormed->Rows(begin, count)));
     }
   }
   normed.normed.Reset();
@@ -59,8 +59,7 @@ absl::StatusOr<OwnedTensor> LanguageModelHead::ForwardBackward(
 }
 
 absl::Status LanguageModelHead::Evaluate(const PassContext& context,
-                                         Residual input,
-                                         LossSums& sums) const {
+                                         Residual input, LossSums& sums) const {
   const int64_t rows = input.sum.rows();
   NormActivations normed;
   RETURN_IF_ERROR(norm_.Forward(context, std::move(input), normed));

@@ -28,21 +28,20 @@ absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Create(
     store->elements_ = range.end;
   }
   const Shape flat = {store->elements_};
-  ASSIGN_OR_RETURN(
-      store->master_,
-      AllocateTensor(stream, DType::kFloat32, flat, MemoryCategory::kParameter,
-                     RowPadding::kDense));
+  ASSIGN_OR_RETURN(store->master_, AllocateTensor(stream, DType::kFloat32, flat,
+                                                  MemoryCategory::kParameter,
+                                                  RowPadding::kDense));
   if (compute_dtype != DType::kFloat32) {
-    ASSIGN_OR_RETURN(store->compute_,
-                     AllocateTensor(stream, compute_dtype, flat,
-                                    MemoryCategory::kParameter,
-                                    RowPadding::kDense));
+    ASSIGN_OR_RETURN(
+        store->compute_,
+        AllocateTensor(stream, compute_dtype, flat, MemoryCategory::kParameter,
+                       RowPadding::kDense));
   }
   if (gradients == GradientStorage::kAllocate) {
-    ASSIGN_OR_RETURN(store->gradient_,
-                     AllocateTensor(stream, DType::kFloat32, flat,
-                                    MemoryCategory::kGradient,
-                                    RowPadding::kDense));
+    ASSIGN_OR_RETURN(
+        store->gradient_,
+        AllocateTensor(stream, DType::kFloat32, flat, MemoryCategory::kGradient,
+                       RowPadding::kDense));
     RETURN_IF_ERROR(ops::Zero(stream, store->gradient_));
   }
   return store;

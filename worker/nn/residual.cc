@@ -57,8 +57,8 @@ absl::StatusOr<Tensor> BranchGradient(const PassContext& context, uint64_t site,
                                       OwnedTensor& storage) {
   if (context.dropout == 0.0f) return dsum;
   ASSIGN_OR_RETURN(storage, context.Activation(dsum.rows(), dsum.cols()));
-  RETURN_IF_ERROR(ops::Dropout(context.stream, dsum, context.DropoutAt(site), 0,
-                               storage));
+  RETURN_IF_ERROR(
+      ops::Dropout(context.stream, dsum, context.DropoutAt(site), 0, storage));
   return storage.get();
 }
 

@@ -17,10 +17,9 @@ std::string Prefix(int unit) {
 ResidualNorm MakeNorm(const ModelSpec& spec, const ParameterStore& store,
                       const std::string& prefix) {
   const bool layer_norm = spec.family == v1::MODEL_FAMILY_GPT2;
-  return ResidualNorm(
-      layer_norm ? NormKind::kLayerNorm : NormKind::kRmsNorm,
-      spec.norm_epsilon, store.Get(prefix + ".weight"),
-      layer_norm ? store.Get(prefix + ".bias") : Parameter());
+  return ResidualNorm(layer_norm ? NormKind::kLayerNorm : NormKind::kRmsNorm,
+                      spec.norm_epsilon, store.Get(prefix + ".weight"),
+                      layer_norm ? store.Get(prefix + ".bias") : Parameter());
 }
 
 TransformerBlock::TransformerBlock(const ModelSpec& spec,
@@ -35,8 +34,8 @@ TransformerBlock::TransformerBlock(const ModelSpec& spec,
 absl::StatusOr<Residual> TransformerBlock::Forward(
     const PassContext& context, Residual input, BlockActivations& saved) const {
   const int64_t rows = input.sum.rows(), cols = input.sum.cols();
-  RETURN_IF_ERROR(attention_norm_.Forward(context, std::move(input),
-                                          saved.attention_norm));
+  RETURN_IF_ERROR(
+      attention_norm_.Forward(context, std::move(input), saved.attention_norm));
   Residual middle;
   middle.sum = saved.attention_norm.input;
   middle.site = SiteOf(unit_, DropoutSite::kAttentionOutput);
@@ -66,10 +65,9 @@ absl::Status TransformerBlock::Backward(const PassContext& context,
         const Tensor dbranch,
         BranchGradient(context, SiteOf(unit_, DropoutSite::kFeedForwardOutput),
                        dsum, storage));
-    RETURN_IF_ERROR(feed_forward_.Backward(context,
-                                           saved.feed_forward_norm.normed,
-                                           saved.feed_forward, dbranch,
-                                           dnormed));
+    RETURN_IF_ERROR(
+        feed_forward_.Backward(context, saved.feed_forward_norm.normed,
+                               saved.feed_forward, dbranch, dnormed));
   }
   RETURN_IF_ERROR(feed_forward_norm_.Backward(context, saved.feed_forward_norm,
                                               dnormed, dsum));
@@ -83,8 +81,8 @@ absl::Status TransformerBlock::Backward(const PassContext& context,
     RETURN_IF_ERROR(attention_.Backward(context, saved.attention_norm.normed,
                                         saved.attention, dbranch, dnormed));
   }
-  RETURN_IF_ERROR(attention_norm_.Backward(context, saved.attention_norm,
-                                           dnormed, dsum));
+  RETURN_IF_ERROR(
+      attention_norm_.Backward(context, saved.attention_norm, dnormed, dsum));
   saved = BlockActivations();
   return absl::OkStatus();
 }

@@ -32,11 +32,11 @@ absl::Status TransformerModel::ForwardBackward(const PassContext& context,
   ASSIGN_OR_RETURN(Residual residual, embedding_.Forward(context, embedded));
   std::vector<BlockActivations> saved(blocks_.size());
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    ASSIGN_OR_RETURN(residual, blocks_[i]->Forward(context, std::move(residual),
-                                                   saved[i]));
+    ASSIGN_OR_RETURN(
+        residual, blocks_[i]->Forward(context, std::move(residual), saved[i]));
   }
-  ASSIGN_OR_RETURN(OwnedTensor dsum, head_->ForwardBackward(
-                                         context, std::move(residual), sums));
+  ASSIGN_OR_RETURN(OwnedTensor dsum,
+                   head_->ForwardBackward(context, std::move(residual), sums));
   RETURN_IF_ERROR(observer.AfterBackward(units() - 1));
   for (size_t i = blocks_.size(); i-- > 0;) {
     RETURN_IF_ERROR(blocks_[i]->Backward(context, saved[i], dsum));

@@ -31,9 +31,9 @@ double LearningRateAt(const ScheduleSpec& schedule, double peak, int64_t step,
       break;
     case v1::SCHEDULE_NAME_COSINE:
       decayed =
-          0.5 - 0.5 * std::cos(std::numbers::pi *
-                               ShareDone(step, std::max<int64_t>(warmup, 1),
-                                         steps));
+          0.5 -
+          0.5 * std::cos(std::numbers::pi *
+                         ShareDone(step, std::max<int64_t>(warmup, 1), steps));
       break;
     case v1::SCHEDULE_NAME_WSD: {
       const int64_t decay =

@@ -14,7 +14,8 @@ namespace lockstep {
 //   linear, cosine: from peak down to peak * minimum_ratio at the last step
 //     (cosine: Loshchilov and Hutter, arXiv:1608.03983, eq. 5, one cycle);
 //   wsd: peak, then linear to peak * minimum_ratio over the last decay_steps
-//     (Hu et al., arXiv:2404.06395, section 4.2; default: a tenth of all steps).
+//     (Hu et al., arXiv:2404.06395, section 4.2; default: a tenth of all
+//     steps).
 double LearningRateAt(const ScheduleSpec& schedule, double peak, int64_t step,
                       int64_t steps);
 

@@ -34,9 +34,8 @@ absl::Status AdamWOptimizer::Step(Stream& stream, const StepScalars* scalars) {
   for (const UpdateRange& update : ranges_) {
     const ArenaSlicer at(store_, update.range);
     RETURN_IF_ERROR(ops::AdamW(stream, Constants(spec_, update.decay), scalars,
-                               at.master(), at.gradient(),
-                               at.Of(first_moment_), at.Of(second_moment_),
-                               at.compute_copy()));
+                               at.master(), at.gradient(), at.Of(first_moment_),
+                               at.Of(second_moment_), at.compute_copy()));
   }
   return absl::OkStatus();
 }
@@ -65,10 +64,9 @@ absl::Status LambOptimizer::Step(Stream& stream, const StepScalars* scalars) {
   // You et al., arXiv:1904.00962, algorithm 2.
   for (const UpdateRange& update : ranges_) {
     const ArenaSlicer at(store_, update.range);
-    RETURN_IF_ERROR(ops::LambMoments(stream, Constants(spec_, update.decay),
-                                     scalars, at.master(), at.gradient(),
-                                     at.Of(first_moment_),
-                                     at.Of(second_moment_)));
+    RETURN_IF_ERROR(ops::LambMoments(
+        stream, Constants(spec_, update.decay), scalars, at.master(),
+        at.gradient(), at.Of(first_moment_), at.Of(second_moment_)));
   }
   ASSIGN_OR_RETURN(const std::vector<double> weights,
                    RangeNorms(stream, ranges_, store_.master()));

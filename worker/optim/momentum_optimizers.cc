@@ -65,9 +65,9 @@ absl::Status LarsOptimizer::Step(Stream& stream, const StepScalars* scalars) {
     // The update multiplies gradients by the clip factor, so their norm too.
     const double gradient = gradients[i] * host.clip_factor;
     if (ranges_[i].decay && weights[i] > 0.0 && gradient > 0.0) {
-      ratios[i] = static_cast<float>(
-          spec_.trust_coefficient * weights[i] /
-          (gradient + spec_.weight_decay * weights[i]));
+      ratios[i] =
+          static_cast<float>(spec_.trust_coefficient * weights[i] /
+                             (gradient + spec_.weight_decay * weights[i]));
     }
   }
   RETURN_IF_ERROR(ops::CopyFromHost(stream, ratios.data(), ratios_));
@@ -76,10 +76,9 @@ absl::Status LarsOptimizer::Step(Stream& stream, const StepScalars* scalars) {
     const ops::LarsConstants constants = {
         static_cast<float>(spec_.momentum),
         ranges_[i].decay ? static_cast<float>(spec_.weight_decay) : 0.0f};
-    RETURN_IF_ERROR(ops::Lars(stream, constants, scalars,
-                              ratios_->data<float>() + i, at.master(),
-                              at.gradient(), at.Of(momentum_),
-                              at.compute_copy()));
+    RETURN_IF_ERROR(ops::Lars(
+        stream, constants, scalars, ratios_->data<float>() + i, at.master(),
+        at.gradient(), at.Of(momentum_), at.compute_copy()));
   }
   return absl::OkStatus();
 }

@@ -29,10 +29,8 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
 void SetBiasCorrections(const OptimizerSpec& spec, int64_t step,
                         StepScalars& scalars) {
   const double t = static_cast<double>(step);
-  scalars.bias_correction1 =
-      static_cast<float>(1.0 - std::pow(spec.beta1, t));
-  scalars.bias_correction2 =
-      static_cast<float>(1.0 - std::pow(spec.beta2, t));
+  scalars.bias_correction1 = static_cast<float>(1.0 - std::pow(spec.beta1, t));
+  scalars.bias_correction2 = static_cast<float>(1.0 - std::pow(spec.beta2, t));
 }
 
 }  // namespace lockstep

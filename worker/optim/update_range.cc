@@ -10,8 +10,7 @@ std::vector<UpdateRange> UpdateRanges(const ParameterStore& store,
     if (!tensor.trainable) continue;
     const FlatRange range = store.range(static_cast<int>(i));
     const bool joins = merging == RangeMerging::kNeighbours &&
-                       !ranges.empty() &&
-                       ranges.back().decay == tensor.decay &&
+                       !ranges.empty() && ranges.back().decay == tensor.decay &&
                        ranges.back().range.end == range.begin;
     if (joins) {
       ranges.back().range.end = range.end;

@@ -39,10 +39,10 @@ absl::StatusOr<LoadedModel> LoadModel(const RankContext& context,
       CheckpointReader::Open(directory, CheckpointReader::Verify::kChecksums));
   const v1::CheckpointManifest& manifest = model.reader->manifest();
   model.labels.assign(manifest.labels().begin(), manifest.labels().end());
-  ASSIGN_OR_RETURN(const ModelSpec spec,
-                   MakeModelSpec(manifest.spec(),
-                                 manifest.spec().model().vocabulary(),
-                                 static_cast<int64_t>(model.labels.size())));
+  ASSIGN_OR_RETURN(
+      const ModelSpec spec,
+      MakeModelSpec(manifest.spec(), manifest.spec().model().vocabulary(),
+                    static_cast<int64_t>(model.labels.size())));
   ASSIGN_OR_RETURN(
       model.state,
       MakeTrainingState(context.device, spec, MakeTrainingSpec(manifest.spec()),
@@ -89,10 +89,9 @@ absl::Status RunEvaluate(const RankContext& context,
       return absl::InvalidArgumentError(
           "evaluate --data needs a tokenizer; this job trained on token ids");
     }
-    ASSIGN_OR_RETURN(other,
-                     OpenEvaluationData(DataOptionsOf(context, assignment),
-                                        action.data(), *model.tokenizer,
-                                        model.labels));
+    ASSIGN_OR_RETURN(other, OpenEvaluationData(
+                                DataOptionsOf(context, assignment),
+                                action.data(), *model.tokenizer, model.labels));
     dataset = other.get();
   } else {
     ASSIGN_OR_RETURN(own, OpenGangData(context, assignment, store));

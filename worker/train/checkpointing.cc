@@ -36,11 +36,10 @@ std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange range) {
       const int64_t begin = std::max(range.begin, tensor.begin);
       const int64_t end = std::min(range.end, tensor.end);
       if (begin >= end) continue;
-      slices.push_back(
-          {store.tensors()[i].name, arena.kind, store.tensors()[i].shape,
-           begin - tensor.begin,
-           absl::MakeConstSpan(arena.values.data<float>() + begin,
-                               end - begin)});
+      slices.push_back({store.tensors()[i].name, arena.kind,
+                        store.tensors()[i].shape, begin - tensor.begin,
+                        absl::MakeConstSpan(arena.values.data<float>() + begin,
+                                            end - begin)});
     }
   }
   return slices;
@@ -93,9 +92,8 @@ absl::Status SaveCheckpoint(const RankContext& context,
     ASSIGN_OR_RETURN(ShardDescription parsed, ParseShard(text));
     shards.push_back(std::move(parsed));
   }
-  absl::StatusOr<FinishedCheckpoint> finished =
-      FinishCheckpoint(facts.job_dir, ManifestOf(state, facts), shards,
-                       facts.tokenizer_files);
+  absl::StatusOr<FinishedCheckpoint> finished = FinishCheckpoint(
+      facts.job_dir, ManifestOf(state, facts), shards, facts.tokenizer_files);
   if (!finished.ok()) return DiskCause(finished.status());
   v1::RankReport report;
   v1::CheckpointPrepared& prepared = *report.mutable_checkpoint();
@@ -118,10 +116,10 @@ absl::Status LoadCheckpoint(const CheckpointReader& reader, Stream& stream,
             absl::StrCat("checkpoint has no ", arena.kind, " of ", name));
       }
       const FlatRange range = store.range(static_cast<int>(i));
-      RETURN_IF_ERROR(reader.Read(
-          name, arena.kind, 0,
-          absl::MakeSpan(arena.values.data<float>() + range.begin,
-                         range.end - range.begin)));
+      RETURN_IF_ERROR(
+          reader.Read(name, arena.kind, 0,
+                      absl::MakeSpan(arena.values.data<float>() + range.begin,
+                                     range.end - range.begin)));
     }
   }
   state.step = reader.manifest().step();

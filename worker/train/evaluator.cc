@@ -30,8 +30,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
     progress.set_fraction(++done / count);
     context.reporter.SetProgress(state.step, progress);
   }
-  std::array<double, 2> totals = {sums.loss,
-                                  static_cast<double>(sums.correct)};
+  std::array<double, 2> totals = {sums.loss, static_cast<double>(sums.correct)};
   RETURN_IF_ERROR(SumOverRanks(context.replicas, absl::MakeSpan(totals)));
 
   v1::EvaluationReport report;

@@ -81,8 +81,8 @@ absl::StatusOr<std::vector<float>> NextLogits(
     const std::vector<int32_t>& tokens, int64_t context_length) {
   ASSIGN_OR_RETURN(const DeviceBatch staged,
                    StageBatch(stream, LastTokens(tokens, context_length)));
-  const PassContext pass = {
-      stream, ComputeDType(state.training_spec.precision), nullptr, staged};
+  const PassContext pass = {stream, ComputeDType(state.training_spec.precision),
+                            nullptr, staged};
   ASSIGN_OR_RETURN(const OwnedTensor logits, state.model->Logits(pass));
   std::vector<float> host(logits->cols());
   // One row: dense whatever its stride.
@@ -104,9 +104,9 @@ absl::Status Generate(const RankContext& context, const TrainingState& state,
   const int64_t most =
       action.has_max_tokens() ? action.max_tokens() : kDefaultMaxTokens;
   for (int64_t i = 0; i < most; ++i) {
-    ASSIGN_OR_RETURN(const std::vector<float> logits,
-                     NextLogits(context.device.stream(), state, tokens,
-                                context_length));
+    ASSIGN_OR_RETURN(
+        const std::vector<float> logits,
+        NextLogits(context.device.stream(), state, tokens, context_length));
     const int32_t token = sampler.Draw(logits);
     if (token == tokenizer.end_token()) break;
     ASSIGN_OR_RETURN(const std::string bytes, tokenizer.DecodeOne(token));

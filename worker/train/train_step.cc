@@ -70,13 +70,12 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
   for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
     ASSIGN_OR_RETURN(const DeviceBatch staged,
                      StageBatch(stream, batch.micro_batches[i]));
-    const PassContext pass = {
-        stream,
-        ComputeDType(spec.precision),
-        device_scalars_->data<StepScalars>(),
-        staged,
-        static_cast<float>(state_.model_spec.dropout),
-        spec.seed};
+    const PassContext pass = {stream,
+                              ComputeDType(spec.precision),
+                              device_scalars_->data<StepScalars>(),
+                              staged,
+                              static_cast<float>(state_.model_spec.dropout),
+                              spec.seed};
     ddp_.BeginMicroBatch(i + 1 == batch.micro_batches.size()
                              ? Ddp::Turn::kLast
                              : Ddp::Turn::kAccumulate);
@@ -86,8 +85,8 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
   std::array<double, 2> totals = {sums.loss, static_cast<double>(batch.rows)};
   RETURN_IF_ERROR(SumOverRanks(context_.replicas, absl::MakeSpan(totals)));
   StepResult result;
-  result.loss = totals[0] / static_cast<double>(
-                                std::max<int64_t>(1, batch.valid_targets));
+  result.loss = totals[0] /
+                static_cast<double>(std::max<int64_t>(1, batch.valid_targets));
   result.tokens = state_.model_spec.task == v1::TASK_CLASSIFICATION
                       ? static_cast<int64_t>(totals[1])
                       : batch.valid_targets;
@@ -117,8 +116,8 @@ absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
   scalars_.learning_rate = static_cast<float>(result.learning_rate);
   scalars_.clip_factor = ClipFactor(spec, result.grad_norm);
   RETURN_IF_ERROR(PublishScalars());
-  RETURN_IF_ERROR(state_.optimizer->Step(
-      context_.device.stream(), device_scalars_->data<StepScalars>()));
+  RETURN_IF_ERROR(state_.optimizer->Step(context_.device.stream(),
+                                         device_scalars_->data<StepScalars>()));
   ++state_.step;
   state_.data_position = batch.first_position + batch.samples;
   return result;
@@ -135,8 +134,7 @@ absl::Status TrainStep::NotFinite(double loss, double norm) {
         store.gradient().Slice(range.begin, range.end - range.begin),
         norm_sum_->data<double>()));
     double sum = 0.0;
-    RETURN_IF_ERROR(
-        ops::CopyToHost(context_.device.stream(), norm_sum_, &sum));
+    RETURN_IF_ERROR(ops::CopyToHost(context_.device.stream(), norm_sum_, &sum));
     if (!std::isfinite(sum)) {
       where = absl::StrCat("the gradient of ", store.tensors()[i].name);
       break;

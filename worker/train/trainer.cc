@@ -41,10 +41,9 @@ absl::Status Trainer::Start() {
   context_.reporter.SetProgress(0, progress);
 
   const v1::JobSpec& spec = assignment_.spec();
-  ASSIGN_OR_RETURN(
-      const ModelSpec model,
-      MakeModelSpec(spec, data_.vocabulary(),
-                    static_cast<int64_t>(data_.labels().size())));
+  ASSIGN_OR_RETURN(const ModelSpec model,
+                   MakeModelSpec(spec, data_.vocabulary(),
+                                 static_cast<int64_t>(data_.labels().size())));
   const TrainingSpec training = MakeTrainingSpec(spec);
   ASSIGN_OR_RETURN(state_, MakeTrainingState(context_.device, model, training,
                                              Purpose::kTrain));
@@ -56,8 +55,7 @@ absl::Status Trainer::Start() {
         const std::unique_ptr<CheckpointReader> reader,
         CheckpointReader::Open(assignment_.resume_checkpoint(),
                                CheckpointReader::Verify::kChecksums));
-    RETURN_IF_ERROR(
-        LoadCheckpoint(*reader, context_.device.stream(), state_));
+    RETURN_IF_ERROR(LoadCheckpoint(*reader, context_.device.stream(), state_));
   }
 
   total_steps_ =
@@ -110,10 +108,9 @@ void Trainer::ReportStep(const v1::StepReport& step) {
   progress.set_phase("training");
   progress.set_fraction(static_cast<double>(step.step()) /
                         static_cast<double>(total_steps_));
-  progress.set_memory_bytes(
-      context_.device.allocator().Use().total.peak_bytes);
+  progress.set_memory_bytes(context_.device.allocator().Use().total.peak_bytes);
   progress.set_tokens_per_second(static_cast<double>(step.tokens()) /
-                                   step.seconds());
+                                 step.seconds());
   context_.reporter.SetProgress(step.step(), progress);
   if (!context_.speaks()) return;
   v1::RankReport report;
@@ -123,10 +120,9 @@ void Trainer::ReportStep(const v1::StepReport& step) {
 
 absl::Status Trainer::Evaluate() {
   if (data_.validation() == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      v1::EvaluationReport evaluation,
-      lockstep::Evaluate(context_, state_, *data_.validation(),
-                         assignment_.layout().micro_batch()));
+  ASSIGN_OR_RETURN(v1::EvaluationReport evaluation,
+                   lockstep::Evaluate(context_, state_, *data_.validation(),
+                                      assignment_.layout().micro_batch()));
   if (!context_.speaks()) return absl::OkStatus();
   v1::RankReport report;
   *report.mutable_evaluation() = std::move(evaluation);
@@ -175,8 +171,7 @@ absl::Status Trainer::Run() {
     report.set_grad_norm(result.grad_norm);
     report.set_learning_rate(result.learning_rate);
     report.set_tokens(result.tokens);
-    report.set_seconds(
-        absl::ToDoubleSeconds(context_.clock.Uptime() - begin));
+    report.set_seconds(absl::ToDoubleSeconds(context_.clock.Uptime() - begin));
     ReportStep(report);
 
     const bool last = state_.step == total_steps_;

@@ -13,13 +13,12 @@ absl::StatusOr<TrainingState> MakeTrainingState(Device& device,
   state.model_spec = model;
   state.training_spec = training;
   Stream& stream = device.stream();
-  ASSIGN_OR_RETURN(
-      state.store,
-      ParameterStore::Create(stream, DescribeModel(model),
-                             ComputeDType(training.precision),
-                             purpose == Purpose::kTrain
-                                 ? GradientStorage::kAllocate
-                                 : GradientStorage::kNone));
+  ASSIGN_OR_RETURN(state.store,
+                   ParameterStore::Create(stream, DescribeModel(model),
+                                          ComputeDType(training.precision),
+                                          purpose == Purpose::kTrain
+                                              ? GradientStorage::kAllocate
+                                              : GradientStorage::kNone));
   if (purpose == Purpose::kTrain) {
     ASSIGN_OR_RETURN(
         state.optimizer,

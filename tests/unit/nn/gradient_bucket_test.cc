@@ -25,10 +25,10 @@ class GradientBucketTest : public ::testing::Test {
       tensor.unit = unit++;
       tensors.push_back(tensor);
     }
-    ASSERT_OK_AND_ASSIGN(store_,
-                         ParameterStore::Create(device_->stream(), tensors,
-                                                DType::kFloat32,
-                                                GradientStorage::kAllocate));
+    ASSERT_OK_AND_ASSIGN(
+        store_,
+        ParameterStore::Create(device_->stream(), tensors, DType::kFloat32,
+                               GradientStorage::kAllocate));
   }
   std::unique_ptr<Device> device_;
   std::unique_ptr<ParameterStore> store_;

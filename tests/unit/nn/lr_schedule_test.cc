@@ -14,8 +14,7 @@ ScheduleSpec Schedule(ScheduleName name, int64_t warmup, double minimum) {
 }
 
 TEST(LearningRateTest, WarmUpRisesLinearlyFromTheFirstStep) {
-  const ScheduleSpec schedule =
-      Schedule(v1::SCHEDULE_NAME_CONSTANT, 10, 0.0);
+  const ScheduleSpec schedule = Schedule(v1::SCHEDULE_NAME_CONSTANT, 10, 0.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 2.0, 1, 100), 0.2);
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 2.0, 5, 100), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 2.0, 10, 100), 2.0);

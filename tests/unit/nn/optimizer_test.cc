@@ -96,14 +96,13 @@ class OptimizerTest : public ::testing::TestWithParam<OptimizerCase> {
     tensors[0] = {"a", {7, 13}, Initializer::kNormal, 0.5, true};
     tensors[1] = {"b", {29}, Initializer::kNormal, 0.5, false};
     tensors[2] = {"c", {3, 40}, Initializer::kNormal, 0.5, true};
-    ASSERT_OK_AND_ASSIGN(store_,
-                         ParameterStore::Create(device_->stream(), tensors,
-                                                compute,
-                                                GradientStorage::kAllocate));
+    ASSERT_OK_AND_ASSIGN(
+        store_, ParameterStore::Create(device_->stream(), tensors, compute,
+                                       GradientStorage::kAllocate));
     store_->Initialize(1);
-    ASSERT_OK_AND_ASSIGN(optimizer_,
-                         Optimizer::Create(device_->stream(), GetParam().spec,
-                                           *store_));
+    ASSERT_OK_AND_ASSIGN(
+        optimizer_,
+        Optimizer::Create(device_->stream(), GetParam().spec, *store_));
   }
 
   void FillGradients(std::mt19937& random) {
@@ -218,11 +217,11 @@ std::vector<OptimizerCase> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Optimizers, OptimizerTest, ::testing::ValuesIn(Cases()),
-    [](const ::testing::TestParamInfo<OptimizerCase>& c) {
-      return c.param.name;
-    });
+INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerTest,
+                         ::testing::ValuesIn(Cases()),
+                         [](const ::testing::TestParamInfo<OptimizerCase>& c) {
+                           return c.param.name;
+                         });
 
 }  // namespace
 }  // namespace lockstep

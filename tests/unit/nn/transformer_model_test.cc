@@ -77,11 +77,10 @@ MicroBatch RaggedBatch(const ModelSpec& spec) {
   const bool classify = spec.task == v1::TASK_CLASSIFICATION;
   const size_t targets = classify ? 3 : batch.tokens.size();
   for (size_t i = 0; i < targets; ++i) {
-    const int32_t range = static_cast<int32_t>(classify ? spec.classes
-                                                        : spec.vocabulary);
-    batch.targets.push_back(!classify && i % 7 == 3
-                                ? -1
-                                : static_cast<int32_t>(random() % range));
+    const int32_t range =
+        static_cast<int32_t>(classify ? spec.classes : spec.vocabulary);
+    batch.targets.push_back(
+        !classify && i % 7 == 3 ? -1 : static_cast<int32_t>(random() % range));
   }
   return batch;
 }
@@ -94,9 +93,9 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
     options.cpu_level = DetectCpuLevel();
     ASSERT_OK_AND_ASSIGN(device_, MakeCpuDevice(options));
     ASSERT_OK_AND_ASSIGN(
-        store_, ParameterStore::Create(stream(), DescribeModel(spec_),
-                                       GetParam().dtype,
-                                       GradientStorage::kAllocate));
+        store_,
+        ParameterStore::Create(stream(), DescribeModel(spec_), GetParam().dtype,
+                               GradientStorage::kAllocate));
     store_->Initialize(3);
     // Weights larger than the usual start, so that every path matters.
     std::mt19937 random(11);
@@ -125,8 +124,8 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
     if (GetParam().dtype == DType::kFloat32 || !tensor.decay) {
       return store_->master().data<float>()[element];
     }
-    const uint32_t bits =
-        uint32_t{store_->compute().data<uint16_t>()[element]} << 16;
+    const uint32_t bits = uint32_t{store_->compute().data<uint16_t>()[element]}
+                          << 16;
     float value;
     std::memcpy(&value, &bits, sizeof(value));
     return value;
@@ -208,17 +207,17 @@ TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
   {
     ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
                          StageBatch(stream(), batch_));
-    const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
-                              0.1f, 9};
+    const PassContext pass = {
+        stream(), GetParam().dtype, &scalars_, staged, 0.1f, 9};
     LossSums sums;
     IgnoreUnits observer;
     ASSERT_OK(model.ForwardBackward(pass, sums, observer));
     ASSERT_OK(model.Evaluate(pass, sums));
   }
   const MemoryUse use = device_->allocator().Use();
-  EXPECT_EQ(use.by_category[static_cast<int>(MemoryCategory::kActivation)]
-                .live_bytes,
-            0);
+  EXPECT_EQ(
+      use.by_category[static_cast<int>(MemoryCategory::kActivation)].live_bytes,
+      0);
   EXPECT_EQ(use.total.live_bytes, before);
 }
 
@@ -234,8 +233,7 @@ TEST_P(TransformerModelTest, MicroBatchesAddUpToTheBatch) {
   const std::vector<float> once(gradient.begin(), gradient.end());
   ASSERT_OK(model.ForwardBackward(pass, sums, observer));
   for (size_t i = 0; i < once.size(); ++i) {
-    ASSERT_NEAR(gradient[i], 2.0f * once[i],
-                1e-6f + 1e-4f * std::abs(once[i]));
+    ASSERT_NEAR(gradient[i], 2.0f * once[i], 1e-6f + 1e-4f * std::abs(once[i]));
   }
 }
 
@@ -249,33 +247,31 @@ std::vector<ModelCase> Cases() {
     cases.push_back({"Llama" + suffix,
                      SmallSpec(v1::MODEL_FAMILY_LLAMA, v1::TASK_LANGUAGE_MODEL),
                      dtype});
-    cases.push_back(
-        {"Gpt2Classifier" + suffix,
-         SmallSpec(v1::MODEL_FAMILY_GPT2, v1::TASK_CLASSIFICATION), dtype});
-    cases.push_back(
-        {"LlamaClassifier" + suffix,
-         SmallSpec(v1::MODEL_FAMILY_LLAMA, v1::TASK_CLASSIFICATION), dtype});
+    cases.push_back({"Gpt2Classifier" + suffix,
+                     SmallSpec(v1::MODEL_FAMILY_GPT2, v1::TASK_CLASSIFICATION),
+                     dtype});
+    cases.push_back({"LlamaClassifier" + suffix,
+                     SmallSpec(v1::MODEL_FAMILY_LLAMA, v1::TASK_CLASSIFICATION),
+                     dtype});
   }
-  ModelCase tied = {
-      "LlamaTied_Fp32",
-      SmallSpec(v1::MODEL_FAMILY_LLAMA, v1::TASK_LANGUAGE_MODEL)};
+  ModelCase tied = {"LlamaTied_Fp32",
+                    SmallSpec(v1::MODEL_FAMILY_LLAMA, v1::TASK_LANGUAGE_MODEL)};
   tied.spec.tied_embeddings = true;
   tied.spec.attention_bias = true;
   cases.push_back(tied);
-  ModelCase untied = {
-      "Gpt2Untied_Fp32",
-      SmallSpec(v1::MODEL_FAMILY_GPT2, v1::TASK_LANGUAGE_MODEL)};
+  ModelCase untied = {"Gpt2Untied_Fp32", SmallSpec(v1::MODEL_FAMILY_GPT2,
+                                                   v1::TASK_LANGUAGE_MODEL)};
   untied.spec.tied_embeddings = false;
   untied.spec.attention_bias = false;
   cases.push_back(untied);
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, TransformerModelTest, ::testing::ValuesIn(Cases()),
-    [](const ::testing::TestParamInfo<ModelCase>& model) {
-      return model.param.name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, TransformerModelTest,
+                         ::testing::ValuesIn(Cases()),
+                         [](const ::testing::TestParamInfo<ModelCase>& model) {
+                           return model.param.name;
+                         });
 
 }  // namespace
 }  // namespace lockstep
