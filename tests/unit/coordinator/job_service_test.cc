@@ -72,10 +72,11 @@ TEST_F(JobServiceTest, RunIsRefusedWhatItsClusterCannotRun) {
   ASSERT_TRUE(worker.Connect(address()).has_value());
   v1::SubmitRequest request = Request();
   request.set_refuse_if_pending(true);
-  v1::DeviceRange& devices =
-      *request.mutable_spec()->mutable_resources()->mutable_devices();
+  // A value: `request` is made anew below.
+  v1::DeviceRange devices;
   devices.set_min(2);
   devices.set_max(2);
+  *request.mutable_spec()->mutable_resources()->mutable_devices() = devices;
   v1::SubmitResponse response;
   const grpc::Status status = TrySubmit(request, &response);
   EXPECT_EQ(status.error_code(), grpc::FAILED_PRECONDITION);
