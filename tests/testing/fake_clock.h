@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_TESTS_TESTING_FAKE_CLOCK_H_
 #define LOCKSTEP_TESTS_TESTING_FAKE_CLOCK_H_
 
+#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -47,7 +48,9 @@ class FakeClock : public Clock {
   // false if they don't.
   bool AwaitWaiters(int count) {
     absl::MutexLock lock(&mutex_);
-    const auto enough = [this, count]() { return waiters_ >= count; };
+    const auto enough = [this, count]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return waiters_ >= count;
+    };
     return mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(10));
   }
 
