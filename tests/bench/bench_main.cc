@@ -150,8 +150,8 @@ double PrintPeak(const Options& options, const std::string& precision) {
 }
 
 absl::Status Run(const Options& options) {
-  // Not by a device, which would hold oneDNN to the instructions that the engine
-  // uses: the ceiling is what oneDNN itself can do.
+  // Not by a device, which would hold oneDNN to the instructions that the
+  // engine uses: the ceiling is what oneDNN itself can do.
   omp_set_num_threads(options.threads);
   for (const std::string& precision : options.precisions) {
     const double peak = PrintPeak(options, precision);
