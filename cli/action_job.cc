@@ -31,6 +31,7 @@ absl::StatusOr<ExitCode> RunAction(
   request.set_refuse_if_pending(session.is_local());
   RETURN_IF_ERROR(ValidateJobSpec(request.spec()));
   RETURN_IF_ERROR(session.StartWorkersFor(source));
+  session.MarkBegun();
   ASSIGN_OR_RETURN(const v1::SubmitResponse submitted,
                    client.Submit(std::move(request)));
   ProgressView view(context.console, ProgressView::Detail::kBar);

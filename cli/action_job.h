@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Starts the source job's workers where the cluster is ours, submits a job of
-// the source's spec with `action` (its source_job is filled in), hands each
+// Starts the source job's workers where a local cluster has none, submits a job
+// of the source's spec with `action` (its source_job is filled in), hands each
 // output to `sink`, and returns when the job has ended. Ctrl-C cancels it.
 //   Errors of the job itself are printed; the exit code says how it ended.
 absl::StatusOr<ExitCode> RunAction(

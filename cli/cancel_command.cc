@@ -20,6 +20,7 @@ void AddCancelCommand(CLI::App& app, CommandContext& context) {
       for (const std::string& job : *jobs) {
         ASSIGN_OR_RETURN(const v1::JobInfo info,
                          session.client().CancelJob(job, "by user"));
+        session.MarkBegun();
         context.console.out << "job/" << info.id() << " "
                             << (IsEnded(info.state()) ? StateWord(info.state())
                                                       : "is being cancelled")

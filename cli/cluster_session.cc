@@ -75,6 +75,10 @@ absl::Status ClusterSession::OpenLocal(const Options& options,
   const std::string given = options.flags.folder.value_or(kDefaultFolder);
   std::error_code error;
   folder_ = std::filesystem::absolute(given, error).lexically_normal().string();
+  local_start_ = options.local_start;
+  local_ = {.folder = folder_,
+            .program_folder = console.program_folder,
+            .stop = options.stop};
   const absl::Time deadline = absl::Now() + kOtherTimeout;
   while (true) {
     if (!FolderLock::IsHeld(folder_)) {
@@ -88,7 +92,7 @@ absl::Status ClusterSession::OpenLocal(const Options& options,
             "start one by `",
             console.program, " run`"));
       }
-      const absl::Status status = StartLocal(options, console);
+      const absl::Status status = StartLocal(options);
       // Another command may have been faster.
       if (status.ok() || !FolderLock::IsHeld(folder_)) return status;
     }
@@ -111,12 +115,9 @@ absl::Status ClusterSession::OpenLocal(const Options& options,
   }
 }
 
-absl::Status ClusterSession::StartLocal(const Options& options,
-                                        const Console& console) {
-  ASSIGN_OR_RETURN(
-      cluster_, LocalCluster::Start({.folder = folder_,
-                                     .program_folder = console.program_folder,
-                                     .stop = options.stop}));
+absl::Status ClusterSession::StartLocal(const Options& options) {
+  ASSIGN_OR_RETURN(cluster_, LocalCluster::Start(local_));
+  is_owner_ = true;
   ASSIGN_OR_RETURN(
       client_, CoordinatorClient::Connect({.address = cluster_->address(),
                                            .contact_patience = kOtherTimeout,
@@ -125,7 +126,19 @@ absl::Status ClusterSession::StartLocal(const Options& options,
 }
 
 absl::Status ClusterSession::StartWorkersFor(const v1::JobInfo& job) {
-  if (cluster_ == nullptr) return absl::OkStatus();
+  if (!is_local()) return absl::OkStatus();
+  if (!is_owner_) {
+    const auto file = ClusterFile::Read(folder_);
+    // Beside the coordinator there are workers, on their way if not here yet.
+    if (!file.ok() || file->daemon_pids.size() > 1) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const v1::ListWorkersResponse list,
+                     client_->ListWorkers());
+    const bool has_worker = std::any_of(
+        list.workers().begin(), list.workers().end(),
+        [](const v1::WorkerInfo& worker) { return worker.state() == "READY"; });
+    if (has_worker) return absl::OkStatus();
+    cluster_ = LocalCluster::Attach(local_, client_->address());
+  }
   LocalCluster::Workers workers;
   const v1::ResourceSpec& resources = job.spec().resources();
   workers.count = resources.has_devices() ? resources.devices().max() : 1;
@@ -133,6 +146,11 @@ absl::Status ClusterSession::StartWorkersFor(const v1::JobInfo& job) {
     workers.memory_per_device = resources.memory_per_device().bytes();
   }
   return cluster_->AddWorkers(workers, *client_);
+}
+
+bool ClusterSession::CanBeReopened() const {
+  return is_local() && !is_owner_ && !begun_ &&
+         local_start_ == LocalStart::kIfNeeded && !FolderLock::IsHeld(folder_);
 }
 
 }  // namespace lockstep

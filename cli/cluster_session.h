@@ -51,17 +51,31 @@ class ClusterSession {
   bool is_local() const { return !folder_.empty(); }
 
   // Starts the workers that `job` ran with, if the cluster was started by this
-  // session; else does nothing.
+  // session, or is another command's that started none and has none (`top`,
+  // say); else does nothing.
   absl::Status StartWorkersFor(const v1::JobInfo& job);
+
+  // From now on the command can't be begun anew: it has changed or printed
+  // something.
+  void MarkBegun() { begun_ = true; }
+  // The local cluster was another process's, which has ended and taken it
+  // along, and the command may be begun anew with a session of its own.
+  bool CanBeReopened() const;
 
  private:
   ClusterSession() = default;
   absl::Status OpenRemote(const Options& options, const std::string& address);
   absl::Status OpenLocal(const Options& options, const Console& console);
-  absl::Status StartLocal(const Options& options, const Console& console);
+  absl::Status StartLocal(const Options& options);
 
   std::string folder_;
-  // Started by this session; null if it lived before. The client goes first.
+  LocalCluster::Options local_;
+  LocalStart local_start_ = LocalStart::kIfNeeded;
+  bool begun_ = false;
+  // Whether the folder's owner is this session.
+  bool is_owner_ = false;
+  // Started by this session, or its own workers alone; null if it has started
+  // nothing. The client goes first.
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<CoordinatorClient> client_;
 };

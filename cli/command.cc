@@ -41,11 +41,17 @@ ExitCode WithCluster(
     stop.Stop();
     return absl::InfiniteDuration();
   });
-  const auto session = ClusterSession::Open(
-      {.flags = context.flags, .local_start = local_start, .stop = &stop},
-      context.console);
-  if (!session.ok()) return Fail(context.console, session.status());
-  return Finish(context.console, work(**session, stop));
+  while (true) {
+    const auto session = ClusterSession::Open(
+        {.flags = context.flags, .local_start = local_start, .stop = &stop},
+        context.console);
+    if (!session.ok()) return Fail(context.console, session.status());
+    const absl::StatusOr<ExitCode> result = work(**session, stop);
+    const bool again =
+        result.status().code() == absl::StatusCode::kUnavailable &&
+        (*session)->CanBeReopened() && !stop.stopped();
+    if (!again) return Finish(context.console, result);
+  }
 }
 
 }  // namespace lockstep

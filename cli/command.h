@@ -42,8 +42,8 @@ ExitCode Finish(const Console& console, const absl::StatusOr<ExitCode>& result);
 void AddOutputOption(CLI::App& verb, std::string* word,
                      const std::string& forms);
 
-// Opens the cluster and works with it. Ctrl-C ends whatever it does, with exit
-// code 4.
+// Opens the cluster and works with it; once more if it was a local one whose
+// owner ended meanwhile. Ctrl-C ends whatever it does, with exit code 4.
 ExitCode WithCluster(
     CommandContext& context, ClusterSession::LocalStart local_start,
     const std::function<absl::StatusOr<ExitCode>(ClusterSession&, StopToken&)>&

@@ -246,6 +246,10 @@ absl::Status CoordinatorClient::GetSteps(
 absl::Status CoordinatorClient::GetLogs(
     const v1::GetLogsRequest& request,
     const std::function<void(const v1::LogLine&)>& sink) {
+  // A name's newest job may be another one when the stream is opened again.
+  v1::GetLogsRequest exact = request;
+  ASSIGN_OR_RETURN(const v1::JobInfo job, GetJob(request.job()));
+  exact.set_job(job.id());
   // Lines had of each rank; a new stream begins at the first line again.
   std::map<int64_t, int64_t> had;
   const absl::Duration patience =
@@ -255,7 +259,7 @@ absl::Status CoordinatorClient::GetLogs(
     if (!request.follow()) SetDeadline(context, kStreamDeadline);
     StopToken::CallScope scope(stop_, context);
     StreamProbe probe(*stub_, context);
-    const auto stream = stub_->GetLogs(&context, request);
+    const auto stream = stub_->GetLogs(&context, exact);
     std::map<int64_t, int64_t> seen;
     v1::LogLine line;
     while (stream->Read(&line)) {
@@ -296,7 +300,13 @@ absl::StatusOr<v1::JobInfo> CoordinatorClient::Watch(
           progressed = true;
           request.set_after_sequence(
               std::max(request.after_sequence(), update.sequence()));
-          if (update.has_job()) last = update.job();
+          // From now on this very job, whatever its name means by then.
+          if (update.has_job()) {
+            last = update.job();
+            request.set_job(update.job().id());
+          } else if (update.has_event()) {
+            request.set_job(update.event().job());
+          }
           left_early = !sink(update);
         }
         if (left_early) {
@@ -313,7 +323,7 @@ absl::StatusOr<v1::JobInfo> CoordinatorClient::Watch(
         }
         return status;
       }));
-  if (!last.has_value()) return GetJob(job);
+  if (!last.has_value()) return GetJob(request.job());
   return *last;
 }
 

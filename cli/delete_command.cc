@@ -20,6 +20,7 @@ void AddDeleteCommand(CLI::App& app, CommandContext& context) {
       for (const std::string& job : *jobs) {
         ASSIGN_OR_RETURN(const v1::DeleteJobResponse deleted,
                          session.client().DeleteJob(job));
+        session.MarkBegun();
         context.console.out << "job/" << deleted.id() << " deleted\n";
       }
       return ExitCode::kDone;

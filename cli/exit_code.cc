@@ -36,9 +36,4 @@ ExitCode ExitCodeOf(v1::JobState state) {
   }
 }
 
-bool IsEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
-         state == v1::JOB_STATE_CANCELLED;
-}
-
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #define LOCKSTEP_CLI_EXIT_CODE_H_
 
 #include "absl/status/status.h"
+#include "common/job_words.h"
 #include "lockstep/v1/job_service.pb.h"
 
 namespace lockstep {
@@ -25,8 +26,6 @@ ExitCode ExitCodeOf(const absl::Status& status);
 
 // What a followed job's end means. `state` must be an end state.
 ExitCode ExitCodeOf(v1::JobState state);
-
-bool IsEnded(v1::JobState state);
 
 }  // namespace lockstep
 

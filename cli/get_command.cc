@@ -128,15 +128,16 @@ absl::StatusOr<RecordList> Events(const GetOptions& options,
 // Steps can be many: JSON lines go out as they come.
 absl::StatusOr<ExitCode> PrintSteps(const GetOptions& options,
                                     OutputFormat format, Console& console,
-                                    CoordinatorClient& client) {
+                                    ClusterSession& session) {
   v1::GetStepsRequest request;
   request.set_job(options.job);
   request.set_after_step(options.after_step);
   RecordList list;
   list.titles = {"STEP",          "LOSS",   "GRAD NORM",
                  "LEARNING RATE", "TOKENS", "SECONDS"};
-  RETURN_IF_ERROR(client.GetSteps(request, [&](const v1::StepReport& step) {
+  const auto take = [&](const v1::StepReport& step) {
     if (format == OutputFormat::kJson) {
+      session.MarkBegun();
       console.out << ToJson(step, JsonStyle::kLine) << "\n";
       return;
     }
@@ -149,7 +150,8 @@ absl::StatusOr<ExitCode> PrintSteps(const GetOptions& options,
          .wide_cells = {},
          .name = "",
          .json = JsonOf(step)});
-  }));
+  };
+  RETURN_IF_ERROR(session.client().GetSteps(request, take));
   if (format != OutputFormat::kJson) PrintRecords(list, format, console);
   return ExitCode::kDone;
 }
@@ -229,7 +231,7 @@ void AddGetCommand(CLI::App& app, CommandContext& context) {
     return WithCluster(context, ClusterSession::LocalStart::kIfNeeded,
                        [&](ClusterSession& session, StopToken&) {
                          return PrintSteps(*options, *format, context.console,
-                                           session.client());
+                                           session);
                        });
   });
 }

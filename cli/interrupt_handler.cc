@@ -38,7 +38,10 @@ InterruptHandler::InterruptHandler(Callback callback)
   action.sa_handler = OnSignal;
   action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], &action, &before_[i]);
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    // Our parent's wish: nohup, or a shell's background job.
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
   }
   thread_ = std::thread([this] { Loop(); });
 }

@@ -1,5 +1,6 @@
 // InterruptHandler: calls back on Ctrl-C (SIGINT), SIGTERM and SIGHUP, on a
 // thread of its own, where everything is allowed. One at a time in a process.
+// A signal that was ignored when the process began (nohup) stays ignored.
 //
 //   InterruptHandler interrupts([&](int count) -> absl::Duration {
 //     token.Stop();

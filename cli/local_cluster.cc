@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "cli/host_resources.h"
 #include "cli/text_file.h"
 #include "common/bytes.h"
+#include "common/host/host_resources.h"
 #include "common/status_macros.h"
 
 namespace lockstep {
@@ -46,6 +46,13 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
                    FolderLock::Acquire(cluster->options_.folder));
   WaitForLeftovers(cluster->options_.folder, *cluster->options_.stop);
   RETURN_IF_ERROR(cluster->StartCoordinator());
+  return cluster;
+}
+
+std::unique_ptr<LocalCluster> LocalCluster::Attach(Options options,
+                                                   std::string address) {
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(std::move(options)));
+  cluster->file_.coordinator = std::move(address);
   return cluster;
 }
 
@@ -104,11 +111,14 @@ absl::Status LocalCluster::AddWorkers(const Workers& workers,
                                       CoordinatorClient& client) {
   constexpr uint64_t kPercentOfHost = 90;
   const uint64_t memory = workers.memory_per_device.value_or(
-      HostMemoryBytes() / 100 * kPercentOfHost / workers.count);
-  const int64_t threads = std::max<int64_t>(1, HostCores() / workers.count);
+      UsableMemoryBytes() / 100 * kPercentOfHost / workers.count);
+  const int64_t threads = std::max<int64_t>(1, UsableCores() / workers.count);
   std::vector<DaemonProcess*> started;
   for (int64_t i = 0; i < workers.count; ++i) {
-    const std::string name = absl::StrCat("worker-", i);
+    // Other commands may attach workers of theirs.
+    const std::string name = is_owner()
+                                 ? absl::StrCat("worker-", i)
+                                 : absl::StrCat("worker-", getpid(), "-", i);
     DaemonProcess::Options options = {
         .title = name,
         .program = options_.program_folder + "/lockstep-worker",
@@ -123,7 +133,9 @@ absl::Status LocalCluster::AddWorkers(const Workers& workers,
     started.push_back(worker.get());
     AddDaemon(std::move(worker));
   }
-  RETURN_IF_ERROR(file_.Write(options_.folder));
+  if (is_owner()) {
+    RETURN_IF_ERROR(file_.Write(options_.folder));
+  }
   const absl::Time deadline = absl::Now() + kStartTimeout;
   while (true) {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse list, client.ListWorkers());
@@ -151,20 +163,25 @@ void LocalCluster::Stop() {
     for (const auto& daemon : daemons_) daemons.push_back(daemon.get());
   }
   if (daemons.empty()) return;
-  for (size_t i = 1; i < daemons.size(); ++i) daemons[i]->Terminate();
+  const size_t first_worker = is_owner() ? 1 : 0;
+  for (size_t i = first_worker; i < daemons.size(); ++i) {
+    daemons[i]->Terminate();
+  }
   const absl::Time deadline = absl::Now() + kWorkerEnd;
-  for (size_t i = 1; i < daemons.size(); ++i) {
+  for (size_t i = first_worker; i < daemons.size(); ++i) {
     if (!daemons[i]->WaitForEnd(deadline - absl::Now())) daemons[i]->Kill();
   }
-  daemons[0]->Terminate();
-  if (!daemons[0]->WaitForEnd(kCoordinatorEnd)) daemons[0]->Kill();
+  if (is_owner()) {
+    daemons[0]->Terminate();
+    if (!daemons[0]->WaitForEnd(kCoordinatorEnd)) daemons[0]->Kill();
+  }
   for (DaemonProcess* daemon : daemons) {
     // SIGKILL is not waited out: it ends a process whatever it does.
     daemon->WaitForEnd(absl::InfiniteDuration());
   }
   absl::MutexLock lock(&mutex_);
   daemons_.clear();
-  ClusterFile::Remove(options_.folder);
+  if (is_owner()) ClusterFile::Remove(options_.folder);
 }
 
 void LocalCluster::KillNow() {

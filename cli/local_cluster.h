@@ -53,6 +53,10 @@ class LocalCluster {
   //   FAILED_PRECONDITION: another process owns the folder (its pid is named),
   //     or the coordinator refuses to start.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(Options options);
+  // Nothing yet, for workers that join the coordinator at `address`, which the
+  // folder's owner runs. Takes and writes nothing of the folder but their logs.
+  static std::unique_ptr<LocalCluster> Attach(Options options,
+                                              std::string address);
   // Stops what still runs.
   ~LocalCluster();
 
@@ -76,12 +80,14 @@ class LocalCluster {
   explicit LocalCluster(Options options) : options_(std::move(options)) {}
   absl::Status StartCoordinator();
   void AddDaemon(std::unique_ptr<DaemonProcess> daemon);
+  // Whether the folder and the coordinator are ours.
+  bool is_owner() const { return lock_ != nullptr; }
 
   const Options options_;
   std::unique_ptr<FolderLock> lock_;
   ClusterFile file_;
   absl::Mutex mutex_;
-  // The coordinator first. Grows only.
+  // The coordinator first, if it is ours. Grows only.
   std::vector<std::unique_ptr<DaemonProcess>> daemons_ ABSL_GUARDED_BY(mutex_);
   bool killed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -30,6 +30,7 @@ absl::StatusOr<ExitCode> PrintLogs(const LogsOptions& options,
   Console& console = context.console;
   const absl::Status status =
       session.client().GetLogs(request, [&](const v1::LogLine& line) {
+        session.MarkBegun();
         if (!options.rank.has_value()) {
           console.out << "rank " << line.rank() << " | ";
         }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -31,14 +32,17 @@ void StepsFile::Write(const v1::StepReport& step) {
 
 void StepsFile::Append(const v1::StepReport& step) {
   Write(step);
+  first_step_ = std::min(first_step_.value_or(step.step()), step.step());
   last_step_ = step.step();
   // A reader who follows the file sees whole lines.
   if (std::fflush(file_) != 0 && error_ == 0) error_ = errno;
 }
 
 absl::Status StepsFile::Finish(const std::vector<v1::StepReport>& steps) {
-  const bool rewritable =
-      std::fseek(file_, 0, SEEK_SET) == 0 && ftruncate(fileno(file_), 0) == 0;
+  const bool has_all = !first_step_.has_value() ||
+                       (!steps.empty() && steps.front().step() <= *first_step_);
+  const bool rewritable = has_all && std::fseek(file_, 0, SEEK_SET) == 0 &&
+                          ftruncate(fileno(file_), 0) == 0;
   // What failed before is written again.
   if (rewritable) error_ = 0;
   for (const v1::StepReport& step : steps) {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ class StepsFile {
 
   // An error is kept and told by Finish.
   void Append(const v1::StepReport& step);
-  // The steps of the whole job; they replace what was appended. A pipe, which
-  // can't be written anew, gets those that it hasn't had.
+  // The steps that the coordinator has of the whole job; they replace what was
+  // appended. Where the oldest are no longer among them, and for a pipe, which
+  // can't be written anew, those that the file hasn't had are added.
   absl::Status Finish(const std::vector<v1::StepReport>& steps);
 
  private:
@@ -37,6 +39,8 @@ class StepsFile {
 
   const std::string path_;
   std::FILE* const file_;
+  // Lowest and last step that was appended.
+  std::optional<int64_t> first_step_;
   int64_t last_step_ = 0;
   // errno of the first failed write.
   int error_ = 0;

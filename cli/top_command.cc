@@ -37,14 +37,17 @@ absl::StatusOr<std::string> Picture(CoordinatorClient& client) {
   const absl::Time now = absl::Now();
   for (const v1::JobInfo& job : jobs.jobs()) {
     if (IsEnded(job.state())) continue;
-    ASSIGN_OR_RETURN(const v1::JobReport report, client.GetReport(job.id()));
+    const absl::StatusOr<v1::JobReport> report = client.GetReport(job.id());
+    // Deleted since it was listed.
+    if (absl::IsNotFound(report.status())) continue;
+    RETURN_IF_ERROR(report.status());
     job_rows.push_back({job.id(), StateWord(job.state()),
                         absl::StrCat(job.step(), "/", job.steps()),
-                        report.metrics().has_train_loss()
-                            ? LossText(report.metrics().train_loss())
+                        report->metrics().has_train_loss()
+                            ? LossText(report->metrics().train_loss())
                             : "-",
-                        report.speed().has_tokens_per_second()
-                            ? ShortCount(report.speed().tokens_per_second())
+                        report->speed().has_tokens_per_second()
+                            ? ShortCount(report->speed().tokens_per_second())
                             : "-",
                         absl::StrCat(job.devices()), Age(job.submitted(), now),
                         job.reason()});

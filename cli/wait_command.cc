@@ -62,13 +62,16 @@ absl::StatusOr<ExitCode> Wait(const WaitOptions& options,
     ASSIGN_OR_RETURN(timeout, ParseDuration(options.timeout));
   }
   Alarm alarm(timeout, stop);
-  bool reached = false;
-  const auto ended =
-      session.client().Watch(options.job, [&](const v1::JobUpdate& update) {
-        reached =
-            reached || (update.has_job() && update.job().state() == wanted);
-        return !reached;
-      });
+  absl::StatusOr<v1::JobInfo> ended = session.client().GetJob(options.job);
+  bool reached = ended.ok() && ended->state() == wanted;
+  // What an ended job was before counts no more.
+  if (ended.ok() && !reached && !IsEnded(ended->state())) {
+    const std::string id = ended->id();
+    ended = session.client().Watch(id, [&](const v1::JobUpdate& update) {
+      reached = reached || (update.has_job() && update.job().state() == wanted);
+      return !reached;
+    });
+  }
   if (reached) return ExitCode::kDone;
   if (alarm.rang()) {
     console.err << "lockstep: job " << options.job << " was not "

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -62,39 +63,6 @@ std::string_view Basename(std::string_view path) {
 // escaped too, is the inside of a JSON string. Bytes that are no UTF-8 become
 // U+FFFD in JSON and pass as they are in text.
 enum class Escape { kText, kJson };
-
-// Length of the valid UTF-8 sequence at the start of `text`, or 0.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned char first = byte(0);
-  size_t length = 0;
-  unsigned code = 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) {
-    length = 2;
-    code = first & 0x1F;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    length = 3;
-    code = first & 0x0F;
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    length = 4;
-    code = first & 0x07;
-  } else {
-    return 0;
-  }
-  if (text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    code = (code << 6) | (byte(i) & 0x3F);
-  }
-  if (length == 3 && (code < 0x800 || (code >= 0xD800 && code <= 0xDFFF))) {
-    return 0;
-  }
-  if (length == 4 && (code < 0x10000 || code > 0x10FFFF)) return 0;
-  return length;
-}
 
 void AppendEscaped(std::string& out, std::string_view text, Escape escape) {
   for (size_t i = 0; i < text.size();) {

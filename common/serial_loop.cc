@@ -14,17 +14,23 @@ std::unique_ptr<SerialLoop> SerialLoop::Start(Clock& clock,
 SerialLoop::SerialLoop(Clock& clock, absl::Duration interval, Closure tick)
     : clock_(clock), interval_(interval), tick_(std::move(tick)) {}
 
-SerialLoop::~SerialLoop() {
+SerialLoop::~SerialLoop() { Stop(); }
+
+void SerialLoop::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-void SerialLoop::Post(Closure closure) {
+void SerialLoop::Post(Closure closure) { Take(std::move(closure)); }
+
+bool SerialLoop::Take(Closure closure) {
   absl::MutexLock lock(&mutex_);
+  if (stopping_) return false;
   closures_.push_back(std::move(closure));
+  return true;
 }
 
 void SerialLoop::Work() {

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kIdleInterval = absl::Minutes(1);
+constexpr absl::Duration kSlowInterval = absl::Minutes(1);
 
 absl::Status MakeJobRoot(const std::string& path) {
   std::error_code error;
@@ -32,7 +32,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
   it.loop_ = SerialLoop::Start(clock, options.tick_interval, [&it] {
     if (it.ticked_ != nullptr) it.ticked_->Tick();
   });
-  it.blocking_loop_ = SerialLoop::Start(clock, kIdleInterval, [] {});
+  it.clock_ = &clock;
+  it.blocking_loop_ =
+      SerialLoop::Start(clock, kSlowInterval, [&it] { it.TickSlowly(); });
   ASSIGN_OR_RETURN(
       it.store_,
       SqliteJobStore::Open(
@@ -42,15 +44,14 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
            }}));
   ASSIGN_OR_RETURN(StoredState stored, it.store_->Load());
   std::vector<RendezvousRecord> rendezvous = std::move(stored.rendezvous);
-  ASSIGN_OR_RETURN(it.jobs_,
-                   JobTable::Load(*it.store_, std::move(stored), clock,
-                                  {.job_root = options.job_root,
-                                   .history = {},
-                                   .on_move =
-                                       [&it](const JobRecord& job) {
-                                         CountMove(it.registry_, job);
-                                       },
-                                   .random_suffix = RandomBase32}));
+  ASSIGN_OR_RETURN(
+      it.jobs_,
+      JobTable::Load(
+          *it.store_, std::move(stored), clock,
+          {.job_root = options.job_root,
+           .history = {},
+           .on_move = [&it](const JobRecord& job) { it.NoteMove(job); },
+           .random_suffix = RandomBase32}));
   it.workers_ = std::make_unique<WorkerRegistry>(clock, options.workers);
   it.rendezvous_ = std::make_unique<RendezvousStore>(*it.store_, clock);
   options.gangs.version = std::string(Version());
@@ -67,6 +68,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
                 it.blocking_loop_->Post(std::move(closure));
               }},
       options.gangs);
+  it.blocking_loop_->Post([&it] { it.slowly_ticked_ = it.jobs_.get(); });
   it.loop_->Run([&] {
     it.supervisor_->Recover(rendezvous);
     it.ticked_ = it.supervisor_.get();
@@ -100,6 +102,17 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(Options options,
                               .ready = [&it] { return it.store_->health(); }}));
   }
   return owner;
+}
+
+void Coordinator::NoteMove(const JobRecord& job) {
+  CountMove(registry_, job);
+  if (IsEnded(job.state)) ended_jobs_.Note(job.id, clock_->Uptime());
+}
+
+void Coordinator::TickSlowly() {
+  if (slowly_ticked_ == nullptr) return;
+  slowly_ticked_->WriteHistories();
+  ended_jobs_.Purge(clock_->Uptime(), registry_);
 }
 
 Coordinator::~Coordinator() {

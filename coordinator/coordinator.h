@@ -16,11 +16,11 @@
 #include "common/clock.h"
 #include "common/metrics/metrics_server.h"
 #include "common/metrics/registry.h"
+#include "common/serial_loop.h"
 #include "coordinator/coordinator_metrics.h"
 #include "coordinator/jobs/job_table.h"
 #include "coordinator/launch/gang_supervisor.h"
 #include "coordinator/launch/rendezvous_store.h"
-#include "coordinator/loop/serial_loop.h"
 #include "coordinator/membership/worker_registry.h"
 #include "coordinator/rpc/job_service.h"
 #include "coordinator/rpc/rpc_server.h"
@@ -55,7 +55,12 @@ class Coordinator {
 
  private:
   Coordinator() = default;
+  // A job has changed its state.
+  void NoteMove(const JobRecord& job);
+  // Now and then, on blocking_loop_: what may take its time.
+  void TickSlowly();
 
+  Clock* clock_ = nullptr;
   MetricsRegistry registry_;
   // The loops go last: what the store's thread posts late finds them stopped.
   std::unique_ptr<SerialLoop> loop_;
@@ -67,6 +72,9 @@ class Coordinator {
   std::unique_ptr<GangSupervisor> supervisor_;
   // What the loop ticks; set and read on it.
   GangSupervisor* ticked_ = nullptr;
+  EndedJobs ended_jobs_;
+  // The same of blocking_loop_.
+  JobTable* slowly_ticked_ = nullptr;
   std::unique_ptr<JobServiceImpl> job_service_;
   std::unique_ptr<WorkerServiceImpl> worker_service_;
   std::unique_ptr<CoordinatorMetrics> metrics_;

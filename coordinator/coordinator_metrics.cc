@@ -92,7 +92,7 @@ void CoordinatorMetrics::CollectJob(const JobRecord& job) {
     registry_.Set(metric_names::kJobValidationLossNats, labels,
                   summary.last_evaluation->loss());
   }
-  const bool live = !IsTerminal(job.state);
+  const bool live = !IsEnded(job.state);
   registry_.Set(metric_names::kJobTokensPerSecond, labels,
                 live ? summary.tokens_per_second.value_or(0) : 0);
   registry_.Set(
@@ -101,10 +101,24 @@ void CoordinatorMetrics::CollectJob(const JobRecord& job) {
            : 0);
 }
 
+void EndedJobs::Note(const std::string& job, absl::Duration now) {
+  absl::MutexLock lock(&mutex_);
+  ended_[job] = now;
+}
+
+void EndedJobs::Purge(absl::Duration now, MetricsRegistry& registry) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(ended_, [&](const auto& job) {
+    if (now - job.second < kKeepSeries) return false;
+    registry.RemoveSeries("job", job.first);
+    return true;
+  });
+}
+
 void CountMove(MetricsRegistry& registry, const JobRecord& job) {
   const std::string state = JobStateWord(job.state);
   registry.Increment(metric_names::kTransitions, {{"state", state}});
-  if (IsTerminal(job.state)) {
+  if (IsEnded(job.state)) {
     registry.Increment(metric_names::kJobsEnded, {{"state", state}});
   }
   if (job.state == v1::JOB_STATE_STARTING && job.started.has_value()) {

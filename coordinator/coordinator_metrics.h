@@ -43,6 +43,21 @@ class CoordinatorMetrics {
   std::map<std::string, absl::Duration> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
+// When jobs ended whose series are still there, though nobody may scrape them.
+//
+// Threads: all functions may be called from any thread.
+class EndedJobs {
+ public:
+  // Times are Clock::Uptime().
+  void Note(const std::string& job, absl::Duration now);
+  // Drops the series of jobs that ended a while ago.
+  void Purge(absl::Duration now, MetricsRegistry& registry);
+
+ private:
+  absl::Mutex mutex_;
+  std::map<std::string, absl::Duration> ended_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Counts a change of a job's state.
 void CountMove(MetricsRegistry& registry, const JobRecord& job);
 

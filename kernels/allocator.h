@@ -80,8 +80,6 @@ class Allocator {
   virtual absl::StatusOr<Buffer> Allocate(int64_t bytes,
                                           MemoryCategory category) = 0;
   virtual MemoryUse Use() const = 0;
-  // Makes each peak the live count of now.
-  virtual void ResetPeaks() = 0;
   // 0 is no limit.
   virtual int64_t limit_bytes() const = 0;
 

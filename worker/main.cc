@@ -100,7 +100,10 @@ int Main(int argc, char** argv) {
             << (devices == 1 ? " device, " : " devices, ") << cores
             << (cores == 1 ? " core" : " cores");
   if (const auto metrics = (*worker)->metrics_address()) {
-    LOG(INFO) << "metrics listening on " << metrics->ToString();
+    // A bare line, as the coordinator prints it; one write, so that no log line
+    // gets in between.
+    std::cerr << absl::StrCat("metrics listening on ", metrics->ToString(),
+                              "\n");
   }
 
   int signal = 0;

@@ -26,6 +26,9 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(30);
+// To meet, and then to connect: together less than the time after which a rank
+// that says nothing counts as hung.
+constexpr absl::Duration kJoinTimeout = absl::Seconds(45);
 constexpr absl::Duration kLastWordTimeout = absl::Seconds(10);
 
 class ChannelReporter : public Reporter {
@@ -42,14 +45,18 @@ class ChannelReporter : public Reporter {
   RankChannel& channel_;
 };
 
-CpuLevel LevelOf(v1::CpuLevel level) {
+absl::StatusOr<CpuLevel> LevelOf(v1::CpuLevel level) {
   switch (level) {
+    case v1::CPU_LEVEL_X86_64_V2:
+      return CpuLevel::kV2;
     case v1::CPU_LEVEL_X86_64_V3:
       return CpuLevel::kV3;
     case v1::CPU_LEVEL_X86_64_V4:
       return CpuLevel::kV4;
     default:
-      return CpuLevel::kV2;
+      return absl::InternalError(
+          absl::StrCat("the assignment's CPU level is ", level,
+                       ": this rank knows x86-64-v2, v3 and v4"));
   }
 }
 
@@ -59,9 +66,22 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(
   options.memory_limit_bytes =
       static_cast<int64_t>(assignment.memory_limit_bytes());
   options.threads = static_cast<int>(assignment.threads());
-  options.cpu_level = LevelOf(assignment.cpu_level());
-  options.passive_waiting = true;
+  ASSIGN_OR_RETURN(options.cpu_level, LevelOf(assignment.cpu_level()));
+  options.passive_waiting = assignment.host_ranks_size() > 1;
   return MakeCpuDevice(options);
+}
+
+absl::Status Train(const RankContext& context,
+                   const v1::RankAssignment& assignment, RankChannel& channel,
+                   DeviceMesh& mesh) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<PreparedData> data,
+                   OpenGangData(context, assignment, channel.store()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
+                   Trainer::Create(context, assignment, *data));
+  const absl::Status status = trainer->Run();
+  // What is still under way works on the trainer's tensors, which go next.
+  if (!status.ok()) mesh.Abort();
+  return status;
 }
 
 absl::Status RunAssignment(RankChannel& channel) {
@@ -71,6 +91,7 @@ absl::Status RunAssignment(RankChannel& channel) {
   GlooGroupFactoryOptions group_options;
   group_options.store = &channel.store();
   group_options.allocator = &device->allocator();
+  group_options.connect_timeout = kJoinTimeout;
   if (!assignment.data_address().empty()) {
     group_options.address = assignment.data_address();
   }
@@ -91,11 +112,7 @@ absl::Status RunAssignment(RankChannel& channel) {
   if (assignment.spec().has_action()) {
     return RunAction(context, assignment, channel.store());
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<PreparedData> data,
-                   OpenGangData(context, assignment, channel.store()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                   Trainer::Create(context, assignment, *data));
-  return trainer->Run();
+  return Train(context, assignment, channel, *mesh);
 }
 
 int Main() {

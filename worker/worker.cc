@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "common/host/memory_cgroup.h"
 #include "common/log.h"
 #include "common/metrics/metrics_server.h"
 #include "common/metrics/registry.h"
@@ -18,7 +19,6 @@
 #include "worker/agent/coordinator_channels.h"
 #include "worker/agent/coordinator_session.h"
 #include "worker/agent/gang_table.h"
-#include "worker/agent/memory_cgroup.h"
 #include "worker/agent/rank_launcher.h"
 #include "worker/agent/rank_server.h"
 #include "worker/agent/runtime_dir.h"
@@ -159,6 +159,9 @@ class LocalWorker : public Worker, private GangTable::World {
       return loop_->Run([this] { return table_.MakeHeartbeat(); });
     };
     session.on_message = [this](const v1::CoordinatorMessage& message) {
+      // What it leads to may use session_, which isn't set yet while the
+      // session is being made.
+      opened_.WaitForNotification();
       loop_->Post([this, message] { Dispatch(message); });
     };
     session_ = CoordinatorSession::Start(std::move(session));

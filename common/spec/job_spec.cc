@@ -81,10 +81,10 @@ absl::Status ValidateJobSpec(const v1::JobSpec& spec) {
 
 std::vector<std::string> SpecWarnings(const v1::JobSpec& spec) {
   std::vector<std::string> warnings;
-  if (spec.has_restart()) {
+  if (spec.restart().has_max_attempts()) {
     warnings.push_back(
-        "restart: accepted, but not built yet; a failed attempt is not started "
-        "again");
+        "restart.max_attempts: accepted, but not built yet; a failed attempt "
+        "is not started again");
   }
   if (spec.train().has_evaluate_every() && !spec.data().has_validation()) {
     warnings.push_back(

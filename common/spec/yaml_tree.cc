@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/utf8.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/parser.h"
@@ -17,31 +18,6 @@ absl::Status At(std::string_view name, int line, int column,
                 const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(name), ":", line, ":", column, ": ", what));
-}
-
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is none.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF && tail(1)) return 2;
-  if (lead >= 0xE0 && lead <= 0xEF && tail(1) && tail(2)) {
-    const unsigned high = byte(1);
-    // Neither a longer form than needed nor half of a surrogate pair.
-    if (lead == 0xE0 && high < 0xA0) return 0;
-    if (lead == 0xED && high > 0x9F) return 0;
-    return 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4 && tail(1) && tail(2) && tail(3)) {
-    const unsigned high = byte(1);
-    if (lead == 0xF0 && high < 0x90) return 0;
-    if (lead == 0xF4 && high > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
 }
 
 // yaml-cpp guesses UTF-16 and UTF-32 from zero bytes; only UTF-8 is let in.
@@ -160,7 +136,7 @@ class TreeBuilder : public YAML::EventHandler {
       }
       parent.key = std::move(node);
     } else {
-      parent.node.members.emplace_back(*std::move(parent.key), std::move(node));
+      parent.node.members.push_back({*std::move(parent.key), std::move(node)});
       parent.key.reset();
     }
   }

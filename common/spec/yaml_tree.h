@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +14,8 @@ namespace lockstep {
 
 inline constexpr size_t kMostYamlBytes = size_t{1} << 20;
 inline constexpr int kMostYamlDepth = 32;
+
+struct YamlMember;
 
 struct YamlNode {
   enum class Kind { kScalar, kSequence, kMapping };
@@ -27,10 +28,15 @@ struct YamlNode {
   bool plain = false;
   std::vector<YamlNode> items;
   // In order; each key is a scalar; duplicates are kept.
-  std::vector<std::pair<YamlNode, YamlNode>> members;
+  std::vector<YamlMember> members;
 
   // A scalar that stands for "nothing": empty, `~` or `null`, without quotes.
   bool IsNull() const;
+};
+
+struct YamlMember {
+  YamlNode key;
+  YamlNode value;
 };
 
 // The text's only document; a null scalar if it is empty.

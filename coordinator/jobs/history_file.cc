@@ -21,7 +21,7 @@ constexpr size_t kPrefixBytes = 4 + 4;
 // Generation and message sequence.
 constexpr size_t kNumbersBytes = 8 + 8;
 // Larger than any message that gRPC lets through.
-constexpr uint32_t kMostPayloadBytes = 8 << 20;
+constexpr uint32_t kMostPayloadBytes = 32 << 20;
 constexpr size_t kReadBytes = 256 << 10;
 
 template <typename T>

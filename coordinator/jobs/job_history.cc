@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<JobHistory>> JobHistory::Open(std::string folder,
 JobHistory::JobHistory(std::string folder, Options options)
     : folder_(std::move(folder)), options_(options) {}
 
+JobHistory::~JobHistory() { TryAgain(); }
+
 std::string JobHistory::SegmentPath(int64_t number) const {
   return absl::StrCat(folder_, "/segment-", absl::StrFormat("%06d", number));
 }
@@ -202,13 +204,7 @@ int64_t JobHistory::AppendRecord(HistoryRecord record) {
   record.update.set_sequence(sequence);
   NoteInSummary(record);
   std::string frame = EncodeHistoryRecord(record);
-  while (!unwritten_.empty()) {
-    if (!WriteFrame(unwritten_.front().sequence, unwritten_.front().frame)
-             .ok()) {
-      break;
-    }
-    unwritten_.pop_front();
-  }
+  WriteKept();
   absl::Status status =
       unwritten_.empty() ? WriteFrame(sequence, frame) : absl::OkStatus();
   if (!status.ok()) {
@@ -220,6 +216,14 @@ int64_t JobHistory::AppendRecord(HistoryRecord record) {
     if (unwritten_.size() > kMostUnwritten) unwritten_.pop_front();
   }
   return sequence;
+}
+
+void JobHistory::WriteKept() {
+  while (!unwritten_.empty()) {
+    const Unwritten& first = unwritten_.front();
+    if (!WriteFrame(first.sequence, first.frame).ok()) return;
+    unwritten_.pop_front();
+  }
 }
 
 absl::Status JobHistory::WriteFrame(int64_t sequence,
@@ -279,8 +283,14 @@ void JobHistory::SetProgress(const v1::Progress& progress) {
   ++progress_.version;
 }
 
+void JobHistory::TryAgain() {
+  absl::MutexLock lock(&mutex_);
+  if (!closed_) WriteKept();
+}
+
 void JobHistory::Settle() {
   absl::MutexLock lock(&mutex_);
+  WriteKept();
   appender_.reset();
 }
 

@@ -63,6 +63,7 @@ class JobHistory {
   // Reads what is in `folder`, which is made at the first append.
   static absl::StatusOr<std::unique_ptr<JobHistory>> Open(std::string folder,
                                                           Options options);
+  ~JobHistory();
 
   // Appends an update of any kind; its sequence is set here, and returned.
   int64_t Append(int64_t generation, v1::JobUpdate update);
@@ -76,6 +77,9 @@ class JobHistory {
   bool AppendOutput(int64_t generation, int64_t message_sequence,
                     v1::ActionOutput output);
   void SetProgress(const v1::Progress& progress);
+  // Writes what is kept in memory, if the disk takes it by now. An append does
+  // so too, and so do Settle and the destructor.
+  void TryAgain();
   // Closes the file; the next append opens it again.
   void Settle();
   // Ends all waits: the job is deleted.
@@ -132,6 +136,8 @@ class JobHistory {
   std::string SegmentPath(int64_t number) const;
   int64_t AppendRecord(HistoryRecord record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As much of unwritten_ as the disk takes.
+  void WriteKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WriteFrame(int64_t sequence, const std::string& frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenSegment() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

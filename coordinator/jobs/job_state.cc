@@ -42,20 +42,9 @@ bool CanMove(JobState from, JobState to) {
   return false;
 }
 
-bool IsTerminal(JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
-         state == v1::JOB_STATE_CANCELLED;
-}
-
 std::string JobStateWord(JobState state) {
   const std::string name = v1::JobState_Name(state);
   return std::string(absl::StripPrefix(name, "JOB_STATE_"));
-}
-
-std::string CauseWord(v1::Cause cause) {
-  if (cause == v1::CAUSE_UNSPECIFIED) return "";
-  const std::string name = v1::Cause_Name(cause);
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "CAUSE_"));
 }
 
 std::string OutcomeWord(v1::Outcome outcome) {

@@ -8,17 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "common/log.h"
 #include "common/status_macros.h"
-#include "google/protobuf/util/time_util.h"
+#include "common/timestamp.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMostNamedCandidates = 5;
-
-google::protobuf::Timestamp ToTimestamp(absl::Time time) {
-  return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
-      absl::ToUnixMicros(time));
-}
 
 absl::Status NoJob(const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no job \"", name, "\""));
@@ -66,7 +61,7 @@ absl::StatusOr<std::unique_ptr<JobTable>> JobTable::Load(JobStore& store,
     entry.memory.insert_or_assign(rank, std::move(memory.report));
   }
   for (auto& [id, entry] : table->jobs_) {
-    if (IsTerminal(entry.record.state)) continue;
+    if (IsEnded(entry.record.state)) continue;
     const auto history = table->HistoryOf(entry);
     if (!history.ok()) return history.status();
   }
@@ -164,7 +159,7 @@ std::vector<JobRecord> JobTable::Pending() const {
 
 std::vector<JobRecord> JobTable::Running() const {
   return ListIf([](const Entry& entry) {
-    return !IsTerminal(entry.record.state) && IsAttemptLive(entry.attempts);
+    return !IsEnded(entry.record.state) && IsAttemptLive(entry.attempts);
   });
 }
 
@@ -281,6 +276,17 @@ v1::JobInfo JobTable::ToInfo(const JobRecord& record) const {
   info.set_generation(record.generation);
   info.set_cause(record.cause);
   return info;
+}
+
+void JobTable::WriteHistories() {
+  std::vector<std::shared_ptr<JobHistory>> histories;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, entry] : jobs_) {
+      if (entry.history != nullptr) histories.push_back(entry.history);
+    }
+  }
+  for (const auto& history : histories) history->TryAgain();
 }
 
 std::string JobTable::JobFolder(const std::string& id) const {

@@ -77,6 +77,9 @@ class JobTable {
   std::vector<v1::MemoryReport> Memory(const std::string& id) const;
   absl::StatusOr<std::shared_ptr<JobHistory>> History(
       const std::string& id) const;
+  // Gives what a full disk kept in memory another try. Blocks; call it now and
+  // then.
+  void WriteHistories();
   // As clients see it.
   absl::StatusOr<v1::JobInfo> Info(const std::string& id) const;
   v1::JobInfo ToInfo(const JobRecord& record) const;
@@ -85,12 +88,16 @@ class JobTable {
 
   // ---- Submitting and deleting; these wait for the store.
   // Makes the id, the order and the times of `job`, and stores it as PENDING.
-  // A request id seen before gives the job that it made.
+  // A request id seen before gives the job that it made. UNAVAILABLE: the
+  // checkpoint that it starts from is no longer kept.
   absl::StatusOr<JobRecord> Add(JobRecord job, absl::Duration timeout);
   // Takes an ended job out of the store, then deletes its folder.
   // FAILED_PRECONDITION while it lives, or while a live job starts from one of
   // its checkpoints.
   absl::Status Delete(const std::string& id, absl::Duration timeout);
+  // Ends what a crash left of deletions: removes the folders that carry a
+  // deletion's mark and belong to no job. Blocks; call it once, after Load.
+  void EndDeletions();
 
   // ---- Changing; these don't wait for the store.
   // Why a PENDING job waits. No news is no change.
@@ -105,9 +112,10 @@ class JobTable {
   absl::Status MarkRunning(const std::string& id, const std::string& reason);
   // A user's wish, carried out by the supervisor; lives through a restart.
   absl::Status RequestCancel(const std::string& id, const std::string& reason);
-  absl::Status RecordRankExit(const std::string& id, int64_t generation,
-                              int64_t rank);
-  // The first failing rank and its cause, while the gang is torn down.
+  // How `rank` of the attempt ended.
+  absl::Status RecordRankExit(const AttemptRecord& attempt, int64_t rank);
+  // The first failing rank and its cause, with the ends of ranks so far, while
+  // the gang is torn down.
   absl::Status RecordFailure(const AttemptRecord& attempt);
   // The attempt's outcome, and the state that the job goes to with it.
   absl::Status EndAttempt(const AttemptRecord& attempt, JobState state,
@@ -146,6 +154,8 @@ class JobTable {
   // A job on its way into the store; its fields are guarded by mutex_.
   struct Adding {
     std::string id;
+    // Checkpoint that it starts from; empty: none.
+    std::string start_checkpoint;
     bool done = false;
     absl::Status status;
   };
@@ -171,9 +181,13 @@ class JobTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string MakeId(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the checkpoint that a new job starts from is still there.
+  absl::Status CheckStart(const JobRecord& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishAdd(const JobRecord& record, const v1::Event& event,
                  const std::shared_ptr<Adding>& adding,
                  const absl::Status& status);
+  std::string DeletionMark(const std::string& id) const;
   bool IsUsedByLiveJob(const CheckpointRecord& checkpoint) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<JobRecord> ListIf(

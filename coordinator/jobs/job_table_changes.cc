@@ -1,12 +1,9 @@
-// The changes of a JobTable.
+// The changes of a JobTable; see also job_deletion.cc.
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "coordinator/jobs/job_table.h"
@@ -31,6 +28,18 @@ absl::Status NotMoved(const JobRecord& record, JobState to) {
 
 bool ByGenerationAndStep(const CheckpointRecord& a, const CheckpointRecord& b) {
   return std::pair(a.generation, a.step) < std::pair(b.generation, b.step);
+}
+
+// The checkpoint that a job starts from, and the job that wrote it; empty:
+// none.
+const std::string& StartCheckpoint(const JobRecord& job) {
+  return job.spec.has_action() ? job.spec.action().checkpoint()
+                               : job.resume_checkpoint;
+}
+
+const std::string& StartJob(const JobRecord& job) {
+  return job.spec.has_action() ? job.spec.action().source_job()
+                               : job.resume_job;
 }
 
 }  // namespace
@@ -67,13 +76,10 @@ absl::StatusOr<JobRecord> JobTable::Add(JobRecord job, absl::Duration timeout) {
     if (on_its_way != adding_.end()) {
       adding = on_its_way->second;
     } else {
-      if (!job.resume_job.empty() && (jobs_.count(job.resume_job) == 0 ||
-                                      deleting_.count(job.resume_job) > 0)) {
-        return absl::NotFoundError(
-            absl::StrCat("job ", job.resume_job, " is being deleted"));
-      }
+      RETURN_IF_ERROR(CheckStart(job));
       is_new = true;
       adding = std::make_shared<Adding>();
+      adding->start_checkpoint = StartCheckpoint(job);
       job.id = adding->id = MakeId(job.spec.name());
       job.submit_order = next_order_++;
       job.submitted = clock_.Now();
@@ -106,6 +112,26 @@ absl::StatusOr<JobRecord> JobTable::Add(JobRecord job, absl::Duration timeout) {
   return entry->record;
 }
 
+absl::Status JobTable::CheckStart(const JobRecord& job) const {
+  const std::string& path = StartCheckpoint(job);
+  if (path.empty()) return absl::OkStatus();
+  const std::string& source = StartJob(job);
+  const auto found = jobs_.find(source);
+  if (found == jobs_.end() || deleting_.count(source) > 0) {
+    return absl::NotFoundError(
+        absl::StrCat("job ", source, " is being deleted"));
+  }
+  const std::vector<CheckpointRecord>& all = found->second.checkpoints;
+  const bool kept = std::any_of(
+      all.begin(), all.end(),
+      [&](const CheckpointRecord& one) { return one.path == path; });
+  if (kept) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "job ", source, ": checkpoint ", path,
+      " has just been replaced by a newer one; the same request may be sent "
+      "again"));
+}
+
 void JobTable::FinishAdd(const JobRecord& record, const v1::Event& event,
                          const std::shared_ptr<Adding>& adding,
                          const absl::Status& status) {
@@ -130,69 +156,15 @@ void JobTable::FinishAdd(const JobRecord& record, const v1::Event& event,
 }
 
 bool JobTable::IsUsedByLiveJob(const CheckpointRecord& checkpoint) const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
-    const JobRecord& record = job.second.record;
-    if (IsTerminal(record.state)) return false;
-    return record.resume_checkpoint == checkpoint.path ||
-           record.spec.action().checkpoint() == checkpoint.path;
+  for (const auto& [id, entry] : jobs_) {
+    const JobRecord& record = entry.record;
+    if (!IsEnded(record.state) && StartCheckpoint(record) == checkpoint.path) {
+      return true;
+    }
+  }
+  return std::any_of(adding_.begin(), adding_.end(), [&](const auto& adding) {
+    return adding.second->start_checkpoint == checkpoint.path;
   });
-}
-
-absl::Status JobTable::Delete(const std::string& id, absl::Duration timeout) {
-  // Shared with the store's thread, which may answer after we gave up.
-  struct Deleting {
-    absl::Notification done;
-    absl::Status status;
-  };
-  auto deleting = std::make_shared<Deleting>();
-  {
-    absl::MutexLock lock(&mutex_);
-    ASSIGN_OR_RETURN(const Entry* entry, Find(id));
-    if (!IsTerminal(entry->record.state)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", id, " is ", JobStateWord(entry->record.state),
-                       ": cancel it first"));
-    }
-    for (const CheckpointRecord& checkpoint : entry->checkpoints) {
-      if (!IsUsedByLiveJob(checkpoint)) continue;
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", id, ": a live job starts from its checkpoint ",
-                       checkpoint.path));
-    }
-    if (!deleting_.insert(id).second) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", id, " is being deleted"));
-    }
-  }
-  StoreChange change;
-  change.deleted_jobs.push_back(id);
-  store_.Write(std::move(change), [this, id, deleting](absl::Status status) {
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto found = jobs_.find(id);
-      if (status.ok() && found != jobs_.end()) {
-        if (found->second.history != nullptr) found->second.history->Close();
-        by_request_.erase(found->second.record.request_id);
-        jobs_.erase(found);
-      }
-      deleting_.erase(id);
-    }
-    deleting->status = std::move(status);
-    deleting->done.Notify();
-  });
-  if (!deleting->done.WaitForNotificationWithTimeout(timeout)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "job ", id, ": not stored within ", absl::FormatDuration(timeout)));
-  }
-  RETURN_IF_ERROR(deleting->status);
-  std::error_code error;
-  std::filesystem::remove_all(JobFolder(id), error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("job ", id, " is deleted, but its folder ", JobFolder(id),
-                     " can't be: ", error.message()));
-  }
-  return absl::OkStatus();
 }
 
 void JobTable::Commit(Entry& entry, StoreChange change) {
@@ -207,7 +179,7 @@ void JobTable::Commit(Entry& entry, StoreChange change) {
       *update.mutable_job() = InfoOf(entry);
       (*history)->Append(entry.record.generation, std::move(update));
     }
-    if (IsTerminal(entry.record.state)) (*history)->Settle();
+    if (IsEnded(entry.record.state)) (*history)->Settle();
   } else {
     LOG(ERROR) << "job " << entry.record.id << ": "
                << history.status().message();
@@ -226,7 +198,7 @@ absl::Status JobTable::Move(Entry& entry, JobState to,
   record.state = to;
   record.reason = reason;
   if (to == v1::JOB_STATE_STARTING && !record.started) record.started = now;
-  if (IsTerminal(to)) record.ended = now;
+  if (IsEnded(to)) record.ended = now;
   record.step = InfoOf(entry).step();
   change.jobs.push_back(record);
   if (options_.on_move) options_.on_move(record);
@@ -278,11 +250,15 @@ absl::Status JobTable::StartAttempt(const AttemptRecord& attempt,
   entry->memory_generation = attempt.generation;
   change.attempts.push_back(attempt);
   Commit(*entry, std::move(change));
-  ASSIGN_OR_RETURN(const std::shared_ptr<JobHistory> history,
-                   HistoryOf(*entry));
+  // The attempt has begun; without a history it only isn't watched.
+  const auto history = HistoryOf(*entry);
+  if (!history.ok()) {
+    LOG(ERROR) << "job " << attempt.job << ": " << history.status().message();
+    return absl::OkStatus();
+  }
   v1::JobUpdate update;
   *update.mutable_layout() = attempt.layout.layout();
-  history->Append(attempt.generation, std::move(update));
+  (*history)->Append(attempt.generation, std::move(update));
   return absl::OkStatus();
 }
 
@@ -308,19 +284,22 @@ absl::Status JobTable::RequestCancel(const std::string& id,
   return absl::OkStatus();
 }
 
-absl::Status JobTable::RecordRankExit(const std::string& id, int64_t generation,
+absl::Status JobTable::RecordRankExit(const AttemptRecord& attempt,
                                       int64_t rank) {
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(Entry * entry, Find(id));
-  const auto attempt = entry->attempts.find(generation);
-  if (attempt == entry->attempts.end() || rank < 0 ||
-      rank >= static_cast<int64_t>(attempt->second.ranks.size())) {
-    return absl::NotFoundError(absl::StrCat("job ", id, " has no rank ", rank,
-                                            " of attempt ", generation));
+  ASSIGN_OR_RETURN(Entry * entry, Find(attempt.job));
+  const auto known = entry->attempts.find(attempt.generation);
+  if (known == entry->attempts.end() || rank < 0 ||
+      rank >= static_cast<int64_t>(known->second.ranks.size()) ||
+      rank >= static_cast<int64_t>(attempt.ranks.size())) {
+    return absl::NotFoundError(
+        absl::StrCat("job ", attempt.job, " has no rank ", rank, " of attempt ",
+                     attempt.generation));
   }
-  attempt->second.ranks[static_cast<size_t>(rank)].exited = true;
+  const auto place = static_cast<size_t>(rank);
+  known->second.ranks[place] = attempt.ranks[place];
   StoreChange change;
-  change.attempts.push_back(attempt->second);
+  change.attempts.push_back(known->second);
   store_.Enqueue(std::move(change));
   return absl::OkStatus();
 }

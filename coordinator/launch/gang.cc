@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/log.h"
 
 namespace lockstep {
 
@@ -26,11 +27,6 @@ bool Gang::AllGone() const {
                      [](const GangRank& rank) { return rank.gone; });
 }
 
-bool Gang::AllEndedWell() const {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [](const GangRank& rank) { return rank.ended_well; });
-}
-
 std::optional<int64_t> Gang::LowestRankOn(const WorkerLife& life) const {
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (!ranks[i].gone && ranks[i].life == life) {
@@ -47,6 +43,10 @@ bool Gang::RunsOn(const WorkerLife& life) const {
 
 std::string GangText(const v1::GangId& gang) {
   return absl::StrCat("job ", gang.job(), " generation ", gang.generation());
+}
+
+void LogIfError(const absl::Status& status, const v1::GangId& gang) {
+  if (!status.ok()) LOG(ERROR) << GangText(gang) << ": " << status.message();
 }
 
 }  // namespace lockstep

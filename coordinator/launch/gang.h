@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "coordinator/launch/gang_launcher.h"
 #include "coordinator/membership/worker_registry.h"
@@ -33,8 +34,6 @@ struct GangRank {
   std::string device;
   bool started = false;
   bool gone = false;
-  // It ended well: no failure, no request of ours.
-  bool ended_well = false;
   // Set after a reconnect whose hello didn't list it: what to do if its end
   // isn't reported until then (Clock::Uptime).
   std::optional<absl::Duration> missing_since;
@@ -64,7 +63,6 @@ struct Gang {
   std::vector<WorkerLife> Lives() const;
   bool AllStarted() const;
   bool AllGone() const;
-  bool AllEndedWell() const;
   // Lowest rank of a worker's life that isn't gone.
   std::optional<int64_t> LowestRankOn(const WorkerLife& life) const;
   bool RunsOn(const WorkerLife& life) const;
@@ -75,6 +73,9 @@ struct Gang {
 
 // "job kjv-1a2b generation 1", for logs and messages.
 std::string GangText(const v1::GangId& gang);
+
+// For changes that nobody waits for.
+void LogIfError(const absl::Status& status, const v1::GangId& gang);
 
 }  // namespace lockstep
 

@@ -14,10 +14,6 @@
 namespace lockstep {
 namespace {
 
-void LogIfError(const absl::Status& status, const v1::GangId& gang) {
-  if (!status.ok()) LOG(ERROR) << GangText(gang) << ": " << status.message();
-}
-
 // "rank 1 on worker w1: out_of_memory: ...".
 std::string FailureText(const AttemptVerdict::Failure& failure) {
   std::string text;
@@ -54,12 +50,18 @@ void GangSupervisor::OnRankExited(const WorkerLife& life,
   GangRank& rank = gang->ranks[static_cast<size_t>(exited.rank())];
   if (rank.gone) return;
   rank.gone = true;
-  rank.ended_well = IsCleanExit(exited);
-  gang->attempt.ranks[static_cast<size_t>(exited.rank())].exited = true;
-  LogIfError(deps_.jobs.RecordRankExit(gang->id.job(), gang->id.generation(),
-                                       exited.rank()),
-             gang->id);
-  if (gang->verdict.NoteExit(exited, life.name)) NoteFirstCause(*gang);
+  RankRecord& record = gang->attempt.ranks[static_cast<size_t>(exited.rank())];
+  record.exited = true;
+  record.ended_badly = !IsCleanExit(exited);
+  const bool is_first = gang->verdict.NoteExit(exited, life.name);
+  if (is_first && !gang->cancel_reason.has_value()) {
+    // The exit and its cause in one change: after a crash between two, the rank
+    // would look as if it had ended well.
+    NoteFirstCause(*gang);
+  } else {
+    LogIfError(deps_.jobs.RecordRankExit(gang->attempt, exited.rank()),
+               gang->id);
+  }
   if (gang->verdict.failed()) {
     Stop(*gang, absl::StrCat("rank ", exited.rank(), " ended"),
          options_.failure_grace);
@@ -103,7 +105,7 @@ absl::Status GangSupervisor::Cancel(const std::string& job,
                                     const std::string& reason) {
   const auto record = deps_.jobs.Get(job);
   if (!record.ok()) return record.status();
-  if (IsTerminal(record->state)) return absl::OkStatus();
+  if (IsEnded(record->state)) return absl::OkStatus();
   const std::string text =
       reason.empty() ? "cancelled" : absl::StrCat("cancelled ", reason);
   if (record->state == v1::JOB_STATE_PENDING) {
@@ -192,20 +194,31 @@ bool GangSupervisor::EndIfGone(Gang& gang) {
 
 bool GangSupervisor::HasFinalCheckpoint(const Gang& gang) const {
   const auto job = deps_.jobs.Get(gang.id.job());
+  // An action commits nothing; that its ranks ended well is all there is.
   if (!job.ok() || job->spec.has_action()) return true;
   const auto history = deps_.jobs.History(gang.id.job());
-  if (!history.ok()) return true;
-  const HistorySummary summary = (*history)->summary();
-  // A resumed job may have had nothing left to train.
-  if (!summary.last_step.has_value() ||
-      summary.generation != gang.id.generation()) {
-    return true;
+  if (history.ok()) {
+    const HistorySummary summary = (*history)->summary();
+    if (summary.last_step.has_value() &&
+        summary.generation == gang.id.generation()) {
+      return gang.committed_step >= summary.last_step->step();
+    }
   }
-  return gang.committed_step >= summary.last_step->step();
+  // No step of it is known: a power cut took them, or a resumed job had nothing
+  // left to train.
+  if (gang.committed_step > 0) return true;
+  const v1::RunFacts& facts = gang.attempt.facts;
+  return facts.steps() > 0 && facts.start_step() >= facts.steps();
 }
 
 void GangSupervisor::End(Gang& gang) {
   const v1::GangId id = gang.id;
+  if (!gang.cancel_reason.has_value() && !gang.verdict.failed() &&
+      !HasFinalCheckpoint(gang)) {
+    gang.verdict.NoteFailure(
+        {v1::CAUSE_INTERNAL, 0, gang.ranks.front().life.name,
+         "ended without a committed checkpoint of its last step"});
+  }
   AttemptRecord attempt = std::move(gang.attempt);
   attempt.ended = deps_.clock.Now();
   JobState state = v1::JOB_STATE_FAILED;
@@ -216,21 +229,16 @@ void GangSupervisor::End(Gang& gang) {
     attempt.cause = v1::CAUSE_UNSPECIFIED;
     reason = *gang.cancel_reason;
     attempt.message = reason;
+  } else if (gang.verdict.failed()) {
+    const AttemptVerdict::Failure failure = gang.verdict.failure();
+    FillFailure(failure, attempt);
+    attempt.outcome = failure.cause == v1::CAUSE_LOST_WORKER
+                          ? v1::OUTCOME_LOST
+                          : v1::OUTCOME_FAILED;
+    reason = FailureText(failure);
   } else {
-    if (!gang.verdict.failed() && !HasFinalCheckpoint(gang)) {
-      gang.verdict.NoteFailure(
-          {v1::CAUSE_INTERNAL, 0, gang.ranks.front().life.name,
-           "ended without a committed checkpoint of its last step"});
-    }
-    if (!gang.verdict.failed()) {
-      state = v1::JOB_STATE_SUCCEEDED;
-      attempt.outcome = v1::OUTCOME_SUCCEEDED;
-    } else {
-      const AttemptVerdict::Failure failure = gang.verdict.failure();
-      FillFailure(failure, attempt);
-      attempt.outcome = v1::OUTCOME_FAILED;
-      reason = FailureText(failure);
-    }
+    state = v1::JOB_STATE_SUCCEEDED;
+    attempt.outcome = v1::OUTCOME_SUCCEEDED;
   }
   // A gang whose ranks all ended before the last one was said to have started.
   const auto job = deps_.jobs.Get(id.job());

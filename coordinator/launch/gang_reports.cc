@@ -9,13 +9,6 @@
 #include "coordinator/launch/gang_supervisor.h"
 
 namespace lockstep {
-namespace {
-
-void LogIfError(const absl::Status& status, const v1::GangId& gang) {
-  if (!status.ok()) LOG(ERROR) << GangText(gang) << ": " << status.message();
-}
-
-}  // namespace
 
 void GangSupervisor::OnHeartbeat(const v1::Heartbeat& heartbeat) {
   std::vector<Gang*> changed;

@@ -17,10 +17,6 @@ constexpr int kSecretCharacters = 40;
 // A job that was refused as often in a row no longer holds up those behind it.
 constexpr int kRefusalsInPlace = 3;
 
-void LogIfError(const absl::Status& status, const std::string& what) {
-  if (!status.ok()) LOG(ERROR) << what << ": " << status.message();
-}
-
 std::string WorkerNames(const Gang& gang) {
   std::vector<std::string> names;
   for (const WorkerLife& life : gang.Lives()) names.push_back(life.name);
@@ -46,7 +42,8 @@ void GangSupervisor::RunQueue() {
   if (queue.empty()) return;
   const QueueDecision decision = DecideQueue(queue, deps_.workers.View());
   for (const auto& [job, reason] : decision.reasons) {
-    LogIfError(deps_.jobs.SetReason(job, reason), job);
+    const absl::Status status = deps_.jobs.SetReason(job, reason);
+    if (!status.ok()) LOG(ERROR) << "job " << job << ": " << status.message();
   }
   for (const StartDecision& start : decision.starts) {
     const auto job = deps_.jobs.Get(start.job);
@@ -209,7 +206,7 @@ void GangSupervisor::OnRankStarted(const v1::RankStarted& started) {
   LogIfError(
       deps_.jobs.MarkRunning(gang->id.job(),
                              absl::StrCat("running on ", WorkerNames(*gang))),
-      GangText(gang->id));
+      gang->id);
 }
 
 }  // namespace lockstep

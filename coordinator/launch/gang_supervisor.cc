@@ -20,7 +20,9 @@ google::protobuf::Duration ToProto(absl::Duration duration) {
 }  // namespace
 
 GangSupervisor::GangSupervisor(Deps deps, Options options)
-    : deps_(std::move(deps)), options_(std::move(options)) {}
+    : deps_(std::move(deps)),
+      options_(std::move(options)),
+      last_tick_(Uptime()) {}
 
 void GangSupervisor::Recover(const std::vector<RendezvousRecord>& rendezvous) {
   for (const JobRecord& job : deps_.jobs.Running()) {
@@ -44,7 +46,14 @@ void GangSupervisor::Recover(const std::vector<RendezvousRecord>& rendezvous) {
       rank.device = record.device;
       rank.started = running;
       rank.gone = record.exited;
-      rank.ended_well = record.exited;
+      if (record.ended_badly) {
+        v1::RankExited exit;
+        exit.set_rank(static_cast<int64_t>(i));
+        exit.set_cause(v1::CAUSE_EXIT);
+        exit.set_secondary(true);
+        exit.set_message("ended before the coordinator was started again");
+        gang.verdict.NoteExit(exit, record.worker);
+      }
       gang.ranks.push_back(std::move(rank));
       if (record.exited) continue;
       deps_.workers.Expect(gang.ranks.back().life, options_.adoption_window);
@@ -64,6 +73,11 @@ void GangSupervisor::Recover(const std::vector<RendezvousRecord>& rendezvous) {
   for (const RendezvousRecord& record : rendezvous) {
     deps_.rendezvous.Restore(record);
   }
+  // What a crash kept from being cleaned.
+  for (const JobRecord& job : deps_.jobs.List()) {
+    if (IsEnded(job.state)) CleanFolder(job.id);
+  }
+  deps_.post_blocking([&jobs = deps_.jobs] { jobs.EndDeletions(); });
   for (auto& [job, gang] : gangs_) {
     if (gang.cancel_reason.has_value()) {
       Stop(gang, *gang.cancel_reason, options_.cancel_grace);
@@ -273,8 +287,24 @@ Gang* GangSupervisor::FindCommitted(const v1::GangId& id) {
   return &found->second;
 }
 
+void GangSupervisor::MakeUpFor(absl::Duration pause) {
+  LOG(WARNING) << "nothing was done for " << absl::FormatDuration(pause)
+               << ": this process was paused; all deadlines move";
+  deps_.workers.Extend(pause);
+  for (auto& [job, gang] : gangs_) {
+    gang.phase_began += pause;
+    if (gang.reservation.has_value()) gang.reservation->Extend(pause);
+    for (GangRank& rank : gang.ranks) {
+      if (rank.missing_since.has_value()) *rank.missing_since += pause;
+    }
+  }
+}
+
 void GangSupervisor::Tick() {
   if (shutting_down_) return;
+  const absl::Duration now = Uptime();
+  const absl::Duration gap = now - std::exchange(last_tick_, now);
+  if (gap > options_.longest_tick_gap) MakeUpFor(gap);
   for (const WorkerLife& life : deps_.workers.Expire()) {
     OnWorkerLost(life, "nothing was heard of it");
   }
@@ -283,7 +313,7 @@ void GangSupervisor::Tick() {
   for (const std::string& job : jobs) {
     Gang& gang = gangs_.at(job);
     if (gang.reservation.has_value()) {
-      gang.reservation->OnTime(Uptime());
+      gang.reservation->OnTime(now);
       OnReservation(gang);
       continue;
     }
@@ -291,7 +321,6 @@ void GangSupervisor::Tick() {
     CheckDeadlines(gang);
     EndIfGone(gang);
   }
-  const absl::Duration now = Uptime();
   for (auto& [job, held] : held_back_) {
     if (!held.until.has_value() || *held.until > now) continue;
     held.until.reset();

@@ -57,6 +57,9 @@ class GangSupervisor {
     absl::Duration failing_worker_grace = absl::Seconds(3);
     // A rank that a reconnected worker doesn't list must be reported within.
     absl::Duration missing_rank_grace = absl::Seconds(5);
+    // Ticks further apart than that tell of a pause of this process (SIGSTOP, a
+    // suspended host): nothing was heard in it, so no deadline counts it.
+    absl::Duration longest_tick_gap = absl::Seconds(2);
     std::string version;
   };
   // The rest of the coordinator.
@@ -106,6 +109,8 @@ class GangSupervisor {
   void AdoptOrRefuse(const v1::WorkerHello& hello, const WorkerLife& life,
                      v1::Welcome& welcome);
   void OnWorkerLost(const WorkerLife& life, const std::string& how);
+  // Moves all deadlines by a pause in which nobody could be heard.
+  void MakeUpFor(absl::Duration pause);
   // Runs `closure` here once all changes so far are durable.
   void AfterStored(std::function<void()> closure);
   void SendTo(const WorkerLife& life, const v1::CoordinatorMessage& message);
@@ -160,6 +165,8 @@ class GangSupervisor {
   std::map<std::string, HeldBack> held_back_;
   bool queue_changed_ = true;
   bool shutting_down_ = false;
+  // Clock::Uptime of the last tick.
+  absl::Duration last_tick_;
 };
 
 }  // namespace lockstep

@@ -143,13 +143,12 @@ absl::StatusOr<std::vector<std::string>> RendezvousStore::Get(
   const absl::Duration deadline = clock_.Uptime() + timeout;
   absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const std::shared_ptr<Meeting> meeting, Find(gang, secret));
-  const auto missing = [&]() {
-    return std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
-      return meeting->values.count(key) == 0;
-    });
+  const auto is_missing = [&](const std::string& key) {
+    return meeting->values.count(key) == 0;
   };
   const auto settled = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return stopped_ || meeting->ended || missing() == keys.end();
+    return stopped_ || meeting->ended ||
+           std::none_of(keys.begin(), keys.end(), is_missing);
   };
   for (;;) {
     const absl::Duration left = deadline - clock_.Uptime();
@@ -165,9 +164,12 @@ absl::StatusOr<std::vector<std::string>> RendezvousStore::Get(
           absl::StrCat(GangText(gang), ": the caller is gone"));
     }
     if (clock_.Uptime() >= deadline) {
+      const auto first = std::find_if(keys.begin(), keys.end(), is_missing);
+      const auto others = std::count_if(first + 1, keys.end(), is_missing);
       return absl::DeadlineExceededError(absl::StrCat(
-          GangText(gang), ": rendezvous key ", absl::CHexEscape(*missing()),
-          " is missing after ", absl::FormatDuration(timeout)));
+          GangText(gang), ": rendezvous key ", absl::CHexEscape(*first),
+          " is missing after ", absl::FormatDuration(timeout), ", and ", others,
+          " other", others == 1 ? "" : "s", " of ", keys.size()));
     }
   }
   std::vector<std::string> values;

@@ -49,8 +49,9 @@ class RendezvousStore {
   // value. RESOURCE_EXHAUSTED: too many keys.
   absl::Status Set(const v1::GangId& gang, const std::string& secret,
                    const std::string& key, const std::string& value);
-  // Waits until all keys exist. DEADLINE_EXCEEDED names the first missing one;
-  // CANCELLED when `cancelled`, asked now and then, says so; else as Set.
+  // Waits until all keys exist. DEADLINE_EXCEEDED names the first missing one
+  // and counts the others; CANCELLED when `cancelled`, asked now and then, says
+  // so; else as Set.
   absl::StatusOr<std::vector<std::string>> Get(
       const v1::GangId& gang, const std::string& secret,
       const std::vector<std::string>& keys, absl::Duration timeout,

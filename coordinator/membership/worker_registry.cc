@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/status_macros.h"
-#include "google/protobuf/util/time_util.h"
+#include "common/timestamp.h"
 
 namespace lockstep {
 namespace {
@@ -160,6 +160,15 @@ std::vector<WorkerLife> WorkerRegistry::Expire() {
   return expired;
 }
 
+void WorkerRegistry::Extend(absl::Duration by) {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [name, worker] : workers_) {
+    if (worker.lost) continue;
+    worker.lease_end += by;
+    worker.disconnected_at += by;
+  }
+}
+
 const WorkerRegistry::Worker* WorkerRegistry::FindLife(
     const WorkerLife& life) const {
   const auto found = workers_.find(life.name);
@@ -283,9 +292,7 @@ std::vector<v1::WorkerInfo> WorkerRegistry::Infos() const {
       info.set_device_kind(device.kind());
     }
     info.set_memory_per_device_bytes(memory);
-    *info.mutable_last_heartbeat() =
-        google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
-            absl::ToUnixMicros(worker.last_heard));
+    *info.mutable_last_heartbeat() = ToTimestamp(worker.last_heard);
     for (const auto& [device, holder] : worker.holders) {
       info.add_ranks(absl::StrCat(holder.gang.job(), ":", holder.rank));
     }

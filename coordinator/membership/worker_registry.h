@@ -75,6 +75,9 @@ class WorkerRegistry {
   bool Disconnect(const std::string& name, const WorkerConnection* connection);
   // Workers whose lease has just ended.
   std::vector<WorkerLife> Expire();
+  // For a time in which nobody listened: leases end so much later, and broken
+  // streams count as younger.
+  void Extend(absl::Duration by);
 
   // False if that life of the worker is not connected now.
   bool Send(const WorkerLife& life, const v1::CoordinatorMessage& message);

@@ -30,8 +30,6 @@ class AttemptVerdict {
 
   // Something went wrong, if only that a rank noticed so.
   bool failed() const { return first_.has_value() || noticed_.has_value(); }
-  // A rank or worker is to blame.
-  bool has_cause() const { return first_.has_value(); }
   // What to report: the first cause; where there is none, what the first rank
   // noticed. Only if failed().
   Failure failure() const;

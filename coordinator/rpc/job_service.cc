@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/timestamp.h"
 #include "coordinator/jobs/job_report.h"
 #include "coordinator/rpc/rpc_metrics.h"
 #include "coordinator/schedule/admission.h"
-#include "google/protobuf/util/time_util.h"
 
 namespace lockstep {
 namespace {
@@ -15,11 +15,6 @@ namespace {
 // Clients wait longer than this for an answer.
 constexpr absl::Duration kStoreTimeout = absl::Seconds(8);
 constexpr int64_t kMostEvents = 10'000;
-
-google::protobuf::Timestamp ToTimestamp(absl::Time time) {
-  return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
-      absl::ToUnixMicros(time));
-}
 
 }  // namespace
 

@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/metrics/registry.h"
+#include "common/serial_loop.h"
 #include "coordinator/jobs/job_table.h"
 #include "coordinator/launch/gang_supervisor.h"
-#include "coordinator/loop/serial_loop.h"
 #include "coordinator/membership/worker_registry.h"
 #include "lockstep/v1/job_service.grpc.pb.h"
 

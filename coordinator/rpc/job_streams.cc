@@ -73,12 +73,12 @@ absl::Status JobServiceImpl::DoWatch(
     for (const v1::JobUpdate& update : updates) {
       if (!writer.Write(update)) return ClientGone();
       after = update.sequence();
-      if (update.has_job() && IsTerminal(update.job().state())) {
+      if (update.has_job() && IsEnded(update.job().state())) {
         return absl::OkStatus();
       }
     }
     if (!updates.empty()) continue;
-    if (IsTerminal(job.state)) {
+    if (IsEnded(job.state)) {
       // The client has seen its end, or a power cut took the record of it.
       v1::JobUpdate last;
       last.set_sequence(after);
@@ -157,7 +157,7 @@ absl::Status JobServiceImpl::DoGetLogs(
       if (!writer.Write(line)) return ClientGone();
     }
     if (!lines.empty()) continue;
-    if (!request.follow() || IsTerminal(job.state)) break;
+    if (!request.follow() || IsEnded(job.state)) break;
     history->WaitForMore(history->last_sequence(), history->progress().version,
                          kLookInterval);
   }

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/membership/worker_registry.h"
-#include "lockstep/v1/worker_service.pb.h"
+#include "lockstep/v1/worker_service.grpc.pb.h"
 
 namespace lockstep {
 

@@ -17,6 +17,9 @@ constexpr int kMostSessions = 512;
 constexpr int kMostWaitingGets = 1024;
 // For a StoreGet whose caller sets no deadline, and the most that counts.
 constexpr absl::Duration kMostGetTimeout = absl::Minutes(10);
+// Of the caller's time, for our answer: it names the key that is missing, which
+// gRPC's own at the deadline doesn't.
+constexpr absl::Duration kAnswerTime = absl::Milliseconds(200);
 constexpr absl::Duration kStoreTimeout = absl::Seconds(8);
 
 // Takes one of a limited number of places while it lives.
@@ -76,7 +79,12 @@ grpc::Status WorkerServiceImpl::StoreSet(grpc::ServerContext* context,
                                          v1::StoreSetResponse* response) {
   absl::Status status = deps_.rendezvous.Set(request->gang(), request->secret(),
                                              request->key(), request->value());
-  if (status.ok()) status = deps_.store.WaitUntilStored(kStoreTimeout);
+  if (status.ok()) {
+    // The worker sends it again until it is durable, whatever the store's
+    // trouble is.
+    const absl::Status stored = deps_.store.WaitUntilStored(kStoreTimeout);
+    if (!stored.ok()) status = absl::UnavailableError(stored.message());
+  }
   return FinishRpc(deps_.metrics, "StoreSet", status);
 }
 
@@ -95,9 +103,10 @@ absl::Status WorkerServiceImpl::DoStoreGet(grpc::ServerContext& context,
                                       request.keys().end());
   ASSIGN_OR_RETURN(
       std::vector<std::string> values,
-      deps_.rendezvous.Get(request.gang(), request.secret(), keys,
-                           std::min(left, kMostGetTimeout),
-                           [&context] { return context.IsCancelled(); }));
+      deps_.rendezvous.Get(
+          request.gang(), request.secret(), keys,
+          std::min(std::max(left - kAnswerTime, left / 2), kMostGetTimeout),
+          [&context] { return context.IsCancelled(); }));
   for (std::string& value : values) response.add_values(std::move(value));
   return absl::OkStatus();
 }

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "common/metrics/registry.h"
+#include "common/serial_loop.h"
 #include "coordinator/launch/gang_supervisor.h"
 #include "coordinator/launch/rendezvous_store.h"
-#include "coordinator/loop/serial_loop.h"
 #include "coordinator/rpc/stream_connection.h"
 #include "coordinator/store/job_store.h"
 #include "lockstep/v1/worker_service.grpc.pb.h"

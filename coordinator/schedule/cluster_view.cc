@@ -22,16 +22,4 @@ int64_t ClusterView::free_devices() const {
   return count;
 }
 
-uint64_t ClusterView::least_memory_bytes() const {
-  uint64_t least = 0;
-  for (const WorkerView& worker : workers) {
-    for (const DeviceView& device : worker.devices) {
-      if (device.memory_bytes == 0) return 0;
-      least = least == 0 ? device.memory_bytes
-                         : std::min(least, device.memory_bytes);
-    }
-  }
-  return least;
-}
-
 }  // namespace lockstep

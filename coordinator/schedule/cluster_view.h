@@ -34,8 +34,6 @@ struct ClusterView {
 
   int64_t devices() const;
   int64_t free_devices() const;
-  // Of the smallest device; 0 if that is unknown.
-  uint64_t least_memory_bytes() const;
 };
 
 // A device for each rank, in rank order.

@@ -25,6 +25,8 @@ class GangReservation {
                 const std::string& reason);
   void OnWorkerGone(const std::string& worker);
   void OnTime(absl::Duration uptime);
+  // Moves the deadline.
+  void Extend(absl::Duration by) { deadline_ += by; }
 
   State state() const { return state_; }
   // Why it was refused, for a person.

@@ -69,6 +69,8 @@ struct RankRecord {
   // Counted bytes that it may use; 0 is no limit.
   uint64_t memory_limit_bytes = 0;
   bool exited = false;
+  // It exited, but not well.
+  bool ended_badly = false;
 };
 
 // One attempt of a job; its ranks in rank order.

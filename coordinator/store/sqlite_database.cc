@@ -33,6 +33,9 @@ absl::Status SqliteError(int code, sqlite3* database, const std::string& path) {
           text, "; it is damaged or no job store: move it away or restore it"));
     case SQLITE_CONSTRAINT:
       return absl::AlreadyExistsError(text);
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH:
+      return absl::InvalidArgumentError(text);
     case SQLITE_IOERR:
       // A full disk can show itself as a failed write too.
       if (database != nullptr && (sqlite3_system_errno(database) == ENOSPC ||
@@ -97,7 +100,11 @@ SqliteStatement& SqliteStatement::BindNull(int parameter) {
 }
 
 absl::StatusOr<bool> SqliteStatement::Step() {
-  if (bind_error_ != 0) return SqliteError(bind_error_, database_, path_);
+  if (bind_error_ != 0) {
+    // Of this use of the statement only; by now the database's own words are
+    // about something else.
+    return SqliteError(std::exchange(bind_error_, 0), nullptr, path_);
+  }
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;

@@ -4,8 +4,9 @@
 // Threads: not synchronised; one thread at a time.
 // Errors: RESOURCE_EXHAUSTED full disk; DATA_LOSS damaged or no database;
 // FAILED_PRECONDITION locked by another, or can't be opened; ALREADY_EXISTS a
-// constraint; UNAVAILABLE an input or output error; INTERNAL the rest. Messages
-// carry the file and SQLite's own words.
+// constraint; INVALID_ARGUMENT a value that is too large or of a wrong type;
+// UNAVAILABLE an input or output error; INTERNAL the rest. Messages carry the
+// file and SQLite's own words.
 #ifndef LOCKSTEP_COORDINATOR_STORE_SQLITE_DATABASE_H_
 #define LOCKSTEP_COORDINATOR_STORE_SQLITE_DATABASE_H_
 

@@ -15,11 +15,11 @@
 namespace lockstep {
 namespace {
 
-// Errors that time may cure; the rest is a change that can never be stored.
-bool IsPassing(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kResourceExhausted ||
-         status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kFailedPrecondition;
+// The change itself can never be stored. All else is the store's trouble, which
+// time or a person may cure: what was acknowledged must wait for that.
+bool IsBadChange(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kAlreadyExists ||
+         status.code() == absl::StatusCode::kInvalidArgument;
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -188,7 +188,7 @@ absl::Status SqliteJobStore::Commit(std::deque<Entry>& batch) {
   while (!batch.empty()) {
     Entry& first = batch.front();
     const absl::Status status = CommitTogether(batch, 1);
-    trouble = IsPassing(status) ? status : absl::OkStatus();
+    trouble = IsBadChange(status) ? absl::OkStatus() : status;
     if (!trouble.ok() && !first.answer) break;
     if (!status.ok() && !first.answer) {
       LOG(ERROR) << "job store: dropped a change that can't be stored: "

@@ -164,6 +164,7 @@ absl::Status ReadRanks(SqliteDatabase& database, StoredState& state) {
         place.memory_limit_bytes = static_cast<uint64_t>(limit);
         ASSIGN_OR_RETURN(const int64_t exited, row.Int(7));
         place.exited = exited != 0;
+        place.ended_badly = exited == 2;
         attempt->second->ranks.push_back(std::move(place));
         return absl::OkStatus();
       });

@@ -17,6 +17,12 @@ void BindTime(SqliteStatement& statement, int parameter,
   }
 }
 
+// As docs/formats/job_store.md has it.
+int64_t ToExitNumber(const RankRecord& rank) {
+  if (!rank.exited) return 0;
+  return rank.ended_badly ? 2 : 1;
+}
+
 }  // namespace
 
 struct SqliteChangeWriter::Statements {
@@ -202,7 +208,7 @@ absl::Status SqliteChangeWriter::PutAttempt(const AttemptRecord& attempt) {
             .BindText(5, place.incarnation)
             .BindText(6, place.device)
             .BindInt(7, static_cast<int64_t>(place.memory_limit_bytes))
-            .BindInt(8, place.exited ? 1 : 0)
+            .BindInt(8, ToExitNumber(place))
             .Run());
   }
   return absl::OkStatus();

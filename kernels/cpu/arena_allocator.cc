@@ -131,14 +131,6 @@ MemoryUse ArenaAllocator::Use() const {
   return use_;
 }
 
-void ArenaAllocator::ResetPeaks() {
-  absl::MutexLock lock(&mutex_);
-  use_.total.peak_bytes = use_.total.live_bytes;
-  for (MemoryCount& count : use_.by_category) {
-    count.peak_bytes = count.live_bytes;
-  }
-}
-
 int64_t ArenaAllocator::held_bytes() const {
   absl::MutexLock lock(&mutex_);
   return taken_bytes_ + touched_free_bytes_;

@@ -37,7 +37,6 @@ class ArenaAllocator final : public Allocator {
   absl::StatusOr<Buffer> Allocate(int64_t bytes,
                                   MemoryCategory category) override;
   MemoryUse Use() const override;
-  void ResetPeaks() override;
   int64_t limit_bytes() const override { return limit_bytes_; }
 
   // Bytes of the arena that may have pages behind them.

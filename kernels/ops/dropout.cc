@@ -1,24 +1,16 @@
 #include "kernels/ops/dropout.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/split_mix.h"
 #include "common/status_macros.h"
 #include "kernels/backend.h"
 #include "kernels/ops/check.h"
 
 namespace lockstep {
-namespace {
 
-// Finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
-uint64_t Mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
+uint64_t SiteKey(uint64_t seed, uint64_t site) {
+  return MixBits((MixBits(seed + kSplitMixStep) ^ site) + kSplitMixStep);
 }
-
-}  // namespace
-
-uint64_t SiteKey(uint64_t seed, uint64_t site) { return Mix(Mix(seed) ^ site); }
 
 namespace ops {
 

@@ -167,6 +167,11 @@ class GrpcCoordinatorSession : public CoordinatorSession {
     LOG(INFO) << "connected to the coordinator at "
               << options_.channels->CurrentAddress() << ", version "
               << welcome.coordinator_version();
+    if (const int64_t dropped = outbox_.TakeDropped(); dropped > 0) {
+      LOG(WARNING) << dropped << " step reports were dropped while the "
+                   << "coordinator was away: more than "
+                   << (Outbox::kMostBytes >> 20) << " MiB waited for it";
+    }
     options_.metrics->Set(metric_names::kWorkerConnected, {}, 1);
     options_.metrics->Increment(metric_names::kWorkerReconnects, {},
                                 ever_welcomed_ ? 1 : 0);

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/ids.h"
+#include "common/job_words.h"
 #include "common/log.h"
 
 namespace lockstep {
@@ -28,13 +28,6 @@ bool IsFolderName(const std::string& text) {
          text.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyz"
              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
-}
-
-// "hang", "oom_kill"; "none" for a good end.
-std::string CauseWord(v1::Cause cause) {
-  if (cause == v1::CAUSE_UNSPECIFIED) return "none";
-  return absl::AsciiStrToLower(
-      v1::Cause_Name(cause).substr(std::string("CAUSE_").size()));
 }
 
 absl::Duration HangTimeout(const v1::JobSpec& spec) {
@@ -422,7 +415,7 @@ void GangTable::Report(GangRecord& gang, RankRecord& rank) {
   *exited.mutable_gang() = rank.assignment.gang();
   exited.set_rank(rank.assignment.rank());
   const bool good = exited.cause() == v1::CAUSE_UNSPECIFIED;
-  const std::string cause = CauseWord(exited.cause());
+  const std::string cause = good ? "none" : CauseWord(exited.cause());
   LOG(INFO) << "gang " << key << " rank " << exited.rank() << " ended"
             << (good ? "" : ", cause " + cause)
             << (exited.secondary() ? " (secondary)" : "")

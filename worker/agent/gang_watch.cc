@@ -18,6 +18,17 @@ constexpr absl::Duration kReservationTime = absl::Seconds(60);
 // its limit, at which the ranks that wait for it would look just as hung.
 constexpr absl::Duration kStoppedTime = absl::Seconds(5);
 
+// The phase whose pace the median step tells; others have one of their own.
+constexpr char kTraining[] = "training";
+
+// How long the rank may be silent: a checkpoint that it saves, or a validation
+// set, takes the longer the larger it is, whatever a step takes.
+absl::Duration LimitOf(const RankRecord& rank) {
+  const absl::Duration limit = rank.progress_age->Limit();
+  if (rank.progress.phase() == kTraining) return limit;
+  return std::max(limit, kHangTimeoutBeforeMedian);
+}
+
 // The likelier a rank is the one that the others wait for, the higher.
 int Suspicion(char state) {
   switch (state) {
@@ -51,7 +62,7 @@ std::string HangMessage(const RankRecord& rank, absl::Duration age,
   std::string what = absl::StrCat("no progress for ", tenths(age));
   // A stopped process is not given all of its limit.
   if (state != 'T') {
-    absl::StrAppend(&what, " (limit ", tenths(rank.progress_age->Limit()), ")");
+    absl::StrAppend(&what, " (limit ", tenths(LimitOf(rank)), ")");
   }
   const std::string where =
       rank.progress.phase().empty()
@@ -103,10 +114,11 @@ void GangTable::FindHang(GangRecord& gang) {
       continue;
     }
     const absl::Duration age = rank.progress_age->Age(now);
-    if (age < std::min(kStoppedTime, rank.progress_age->Limit())) continue;
+    const absl::Duration limit = LimitOf(rank);
+    if (age < std::min(kStoppedTime, limit)) continue;
     const char state = rank.process->State();
     if (state == 'Z') continue;
-    if (state != 'T' && age <= rank.progress_age->Limit()) continue;
+    if (state != 'T' && age <= limit) continue;
     const bool worse = worst == nullptr ||
                        Suspicion(state) > Suspicion(worst_state) ||
                        (Suspicion(state) == Suspicion(worst_state) &&

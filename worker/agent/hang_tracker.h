@@ -2,7 +2,8 @@
 //
 // Every report of a rank is progress. The limit is max(hang timeout, 5 x the
 // median step time); until a median exists it is 120 s, or the hang timeout
-// where that is longer.
+// where that is longer. (In other phases than training the gang table gives at
+// least those 120 s too.)
 //
 // Times are Clock::Uptime(). Not thread-safe.
 #ifndef LOCKSTEP_WORKER_AGENT_HANG_TRACKER_H_

@@ -1,4 +1,4 @@
-// Small files of /proc and /sys, and what the worker reads from them.
+// What /proc says about processes.
 #ifndef LOCKSTEP_WORKER_AGENT_PROC_FILES_H_
 #define LOCKSTEP_WORKER_AGENT_PROC_FILES_H_
 
@@ -6,14 +6,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-
-#include "absl/status/statusor.h"
 
 namespace lockstep {
-
-// The first MiB of a file. NOT_FOUND, or UNAVAILABLE with the reason.
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 
 // State of a process as /proc/PID/stat has it: 'R' runs, 'S' sleeps, 'D' waits
 // for a disk, 'T' is stopped, 'Z' is dead. Absent: there is no such process.

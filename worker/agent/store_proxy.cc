@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "common/grpc_status.h"
 #include "lockstep/v1/worker_service.grpc.pb.h"
@@ -67,12 +67,15 @@ absl::StatusOr<v1::StoreGetResponse> StoreProxy::Get(
              return stub.StoreGet(&context, request, &response);
            });
   if (status.ok()) return response;
-  // gRPC's own words for a deadline name nothing.
-  if (absl::IsDeadlineExceeded(status) &&
+  // The coordinator names the key that is missing. If it hasn't answered at
+  // all, there are gRPC's own words, which name nothing.
+  if (absl::IsDeadlineExceeded(status) && request.keys_size() > 0 &&
       status.message() == "Deadline Exceeded") {
-    return absl::DeadlineExceededError(
-        absl::StrCat("not all rendezvous keys were set in time: ",
-                     absl::StrJoin(request.keys(), ", ")));
+    const int others = request.keys_size() - 1;
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the coordinator at ", channels_.CurrentAddress(),
+        " gave no answer in time for rendezvous key ",
+        absl::CHexEscape(request.keys(0)), " and ", others, " others"));
   }
   return status;
 }

@@ -13,6 +13,7 @@
 #define LOCKSTEP_WORKER_CHECKPOINT_CHECKPOINT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,11 +51,13 @@ std::string TemporaryCheckpointPath(const std::string& job_dir, int64_t step,
 std::string CheckpointPath(const std::string& job_dir, int64_t step,
                            int64_t generation);
 
-// Writes and syncs DIR/rank-R.safetensors; makes DIR if need be, and removes it
-// with all shards when it fails.
+// Writes and syncs DIR/rank-R.safetensors; makes DIR if need be. When it fails
+// it removes that file; the others' stay, for they may still be writing them.
+// `alive` is called between blocks; it may be empty.
 absl::StatusOr<ShardDescription> WriteShard(
     const std::string& directory, int rank,
-    absl::Span<const TensorSlice> slices);
+    absl::Span<const TensorSlice> slices,
+    const std::function<void()>& alive = {});
 
 struct FinishedCheckpoint {
   std::string path;
@@ -70,22 +73,32 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
     const std::vector<std::string>& tokenizer_files);
 
 // Removes what the ranks have written of a checkpoint that won't be finished.
-// (WriteShard and FinishCheckpoint do it themselves when they fail.)
+// (FinishCheckpoint does it itself when it fails.)
 void DiscardCheckpoint(const std::string& job_dir, int64_t step,
                        int64_t generation);
+
+// Removes the temporary folders that attempts of generations before
+// `generation` left in `job_dir`, and logs each; failures are logged only. Rank
+// 0 calls it as its attempt starts: ranks of an older generation that still run
+// have lost the job, and what they write won't count.
+void SweepStaleCheckpoints(const std::string& job_dir, int64_t generation);
 
 // Threads: const functions may be called from any thread.
 class CheckpointReader {
  public:
-  // Reads and checks the manifest; verifies files' sizes, and checksums where
-  // `verify` asks for it.
-  enum class Verify { kSizes, kChecksums };
+  // Reads and checks the manifest; verifies the files' sizes and checksums.
+  // `alive` is called between blocks; it may be empty. Files are open only
+  // while they are read: a checkpoint may have thousands.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      const std::string& directory, Verify verify);
+      const std::string& directory, const std::function<void()>& alive = {});
   virtual ~CheckpointReader() = default;
+  virtual const std::string& directory() const = 0;
   virtual const v1::CheckpointManifest& manifest() const = 0;
   virtual bool Contains(const std::string& name,
                         const std::string& kind) const = 0;
+  // Global shape of a tensor that it contains (CHECKed).
+  virtual std::vector<int64_t> Shape(const std::string& name,
+                                     const std::string& kind) const = 0;
   // Elements [offset, offset + out.size()) of a logical tensor, gathered from
   // as many slices as it takes; reads only those bytes.
   virtual absl::Status Read(const std::string& name, const std::string& kind,

@@ -1,6 +1,7 @@
 // CheckpointReader: any element range of any logical tensor, whichever way it
 // was sharded when written.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,9 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/file_reader.h"
+#include "common/log.h"
 #include "common/status_macros.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/checkpoint/file_access.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -21,26 +23,37 @@ namespace {
 struct Extent {
   int64_t offset = 0;
   int64_t count = 0;
-  const FileReader* file = nullptr;
+  std::string file;  // its name
   uint64_t begin_byte = 0;
 };
 
-using Files = std::map<std::string, std::unique_ptr<FileReader>>;
+struct StoredTensor {
+  std::vector<int64_t> shape;
+  // Ordered by offset; they cover the tensor exactly once.
+  std::vector<Extent> extents;
+};
+
+using Tensors = std::map<TensorKey, StoredTensor>;
 
 class CheckpointReaderImpl : public CheckpointReader {
  public:
   CheckpointReaderImpl(std::string directory, v1::CheckpointManifest manifest,
-                       Files files,
-                       std::map<TensorKey, std::vector<Extent>> tensors)
+                       Tensors tensors)
       : directory_(std::move(directory)),
         manifest_(std::move(manifest)),
-        files_(std::move(files)),
         tensors_(std::move(tensors)) {}
 
+  const std::string& directory() const override { return directory_; }
   const v1::CheckpointManifest& manifest() const override { return manifest_; }
   bool Contains(const std::string& name,
                 const std::string& kind) const override {
     return tensors_.count({name, kind}) > 0;
+  }
+  std::vector<int64_t> Shape(const std::string& name,
+                             const std::string& kind) const override {
+    const auto found = tensors_.find({name, kind});
+    CHECK(found != tensors_.end()) << "no " << kind << " of " << name;
+    return found->second.shape;
   }
   absl::Status Read(const std::string& name, const std::string& kind,
                     int64_t offset, absl::Span<float> out) const override;
@@ -55,9 +68,7 @@ class CheckpointReaderImpl : public CheckpointReader {
  private:
   const std::string directory_;
   const v1::CheckpointManifest manifest_;
-  const Files files_;
-  // Ordered by offset; they cover each tensor exactly once.
-  const std::map<TensorKey, std::vector<Extent>> tensors_;
+  const Tensors tensors_;
 };
 
 absl::Status CheckpointReaderImpl::Read(const std::string& name,
@@ -68,7 +79,7 @@ absl::Status CheckpointReaderImpl::Read(const std::string& name,
     return absl::NotFoundError(absl::StrCat(directory_, " has no ", kind,
                                             " of tensor \"", name, "\""));
   }
-  const std::vector<Extent>& extents = found->second;
+  const std::vector<Extent>& extents = found->second.extents;
   const int64_t elements = extents.back().offset + extents.back().count;
   const auto wanted = static_cast<int64_t>(out.size());
   if (offset < 0 || offset > elements || wanted > elements - offset) {
@@ -84,83 +95,92 @@ absl::Status CheckpointReaderImpl::Read(const std::string& name,
   for (int64_t done = 0; done < wanted; ++extent) {
     const int64_t skip = offset + done - extent->offset;
     const int64_t count = std::min(extent->count - skip, wanted - done);
-    RETURN_IF_ERROR(
-        extent->file->Read(extent->begin_byte + skip * sizeof(float),
-                           out.data() + done, count * sizeof(float)));
+    if (count == 0) continue;
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<FileReader> file,
+        FileReader::Open(absl::StrCat(directory_, "/", extent->file)));
+    RETURN_IF_ERROR(file->Read(extent->begin_byte + skip * sizeof(float),
+                               out.data() + done, count * sizeof(float)));
     done += count;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Files> OpenFiles(const std::string& directory,
-                                const v1::CheckpointManifest& manifest,
-                                CheckpointReader::Verify verify) {
-  Files files;
+absl::Status CheckFiles(const std::string& directory,
+                        const v1::CheckpointManifest& manifest,
+                        const std::function<void()>& alive) {
   for (const v1::CheckpointManifest::File& listed : manifest.files()) {
-    absl::StatusOr<std::unique_ptr<FileReader>> file =
-        FileReader::Open(absl::StrCat(directory, "/", listed.name()));
+    const std::string path = absl::StrCat(directory, "/", listed.name());
+    const absl::StatusOr<std::unique_ptr<FileReader>> file =
+        FileReader::Open(path);
     if (absl::IsNotFound(file.status())) {
       return absl::DataLossError(file.status().message());
     }
     RETURN_IF_ERROR(file.status());
     if ((*file)->bytes() != listed.bytes()) {
-      return absl::DataLossError(absl::StrCat((*file)->path(), " has ",
-                                              (*file)->bytes(), " bytes, want ",
-                                              listed.bytes()));
+      return absl::DataLossError(absl::StrCat(path, " has ", (*file)->bytes(),
+                                              " bytes, want ", listed.bytes()));
     }
-    if (verify == CheckpointReader::Verify::kChecksums) {
-      ASSIGN_OR_RETURN(const std::string hash, (*file)->Hash());
-      if (hash != listed.xxh3()) {
-        return absl::DataLossError(absl::StrCat(
-            (*file)->path(), " has checksum ", hash, ", want ", listed.xxh3()));
-      }
+    ASSIGN_OR_RETURN(const std::string hash, (*file)->Hash(alive));
+    if (hash != listed.xxh3()) {
+      return absl::DataLossError(
+          absl::StrCat(path, " has checksum ", hash, ", want ", listed.xxh3()));
     }
-    files.emplace(listed.name(), *std::move(file));
   }
-  return files;
+  return absl::OkStatus();
+}
+
+using Header = std::map<std::string, SafetensorsTensor>;
+
+absl::StatusOr<Header> ReadHeader(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileReader> file,
+                   FileReader::Open(path));
+  return ReadSafetensorsHeader(*file);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
-    const std::string& directory, Verify verify) {
+    const std::string& directory, const std::function<void()>& alive) {
   ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ReadManifest(directory));
   absl::StatusOr<SlicesByTensor> slices = CheckManifest(manifest);
   if (!slices.ok()) {
     return absl::DataLossError(absl::StrCat(directory, "/", kManifestName, ": ",
                                             slices.status().message()));
   }
-  ASSIGN_OR_RETURN(Files files, OpenFiles(directory, manifest, verify));
+  RETURN_IF_ERROR(CheckFiles(directory, manifest, alive));
 
-  std::map<std::string, std::map<std::string, SafetensorsTensor>> headers;
-  std::map<TensorKey, std::vector<Extent>> tensors;
+  std::map<std::string, Header> headers;
+  Tensors tensors;
   for (const auto& [tensor, parts] : *slices) {
-    std::vector<Extent>& extents = tensors[tensor];
+    StoredTensor& stored_tensor = tensors[tensor];
+    stored_tensor.shape.assign(parts.front().global_shape().begin(),
+                               parts.front().global_shape().end());
     for (const v1::CheckpointManifest::Slice& slice : parts) {
-      const FileReader& file = *files.at(slice.file());
+      const std::string path = absl::StrCat(directory, "/", slice.file());
       auto header = headers.find(slice.file());
       if (header == headers.end()) {
-        ASSIGN_OR_RETURN(auto parsed, ReadSafetensorsHeader(file));
+        ASSIGN_OR_RETURN(Header parsed, ReadHeader(path));
         header = headers.emplace(slice.file(), std::move(parsed)).first;
       }
       const auto stored = header->second.find(slice.key());
       if (stored == header->second.end()) {
         return absl::DataLossError(
-            absl::StrCat(file.path(), " has no tensor \"", slice.key(), "\""));
+            absl::StrCat(path, " has no tensor \"", slice.key(), "\""));
       }
       if (stored->second.bytes !=
           static_cast<uint64_t>(slice.count()) * sizeof(float)) {
-        return absl::DataLossError(
-            absl::StrCat(file.path(), ": tensor \"", slice.key(), "\" has ",
-                         stored->second.bytes, " bytes, want ", slice.count(),
-                         " elements of 4"));
+        return absl::DataLossError(absl::StrCat(
+            path, ": tensor \"", slice.key(), "\" has ", stored->second.bytes,
+            " bytes, want ", slice.count(), " elements of 4"));
       }
-      extents.push_back(
-          {slice.offset(), slice.count(), &file, stored->second.begin_byte});
+      stored_tensor.extents.push_back({slice.offset(), slice.count(),
+                                       slice.file(),
+                                       stored->second.begin_byte});
     }
   }
-  return std::make_unique<CheckpointReaderImpl>(
-      directory, std::move(manifest), std::move(files), std::move(tensors));
+  return std::make_unique<CheckpointReaderImpl>(directory, std::move(manifest),
+                                                std::move(tensors));
 }
 
 }  // namespace lockstep

@@ -12,11 +12,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/content_hash.h"
+#include "common/files/file_error.h"
+#include "common/files/file_reader.h"
+#include "common/files/file_writer.h"
+#include "common/files/sync_directory.h"
 #include "common/log.h"
 #include "common/status_macros.h"
-#include "common/sync_directory.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/checkpoint/file_access.h"
+#include "worker/checkpoint/checkpoint_file.h"
 #include "worker/checkpoint/manifest.h"
 
 namespace lockstep {
@@ -25,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Tokenizers and label lists; far above any real one.
-constexpr uint64_t kMaxTokenizerBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
 
 std::string StepName(int64_t step, int64_t generation) {
   return absl::StrCat("step-", step, ".g", generation);
@@ -44,10 +48,7 @@ void RemoveAll(const std::string& path) {
 
 absl::Status WriteContents(const std::string& path,
                            const std::string& contents) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> file,
-                   FileWriter::Create(path));
-  RETURN_IF_ERROR(file->Write(contents.data(), contents.size()));
-  return file->Finish();
+  return WriteWholeFile(path, contents, kCheckpointFile).status();
 }
 
 // A tokenizer file that is to be copied.
@@ -93,7 +94,7 @@ absl::Status MatchFiles(const std::string& directory,
       RemoveAll(it->path().string());
     }
   }
-  if (error) return FileError(error.value(), "listing", directory);
+  if (error) return FileError(error.value(), "list", directory);
   return absl::OkStatus();
 }
 
@@ -101,7 +102,7 @@ absl::Status MatchFiles(const std::string& directory,
 absl::Status Rename(const std::string& temporary, const std::string& path) {
   if (!Exists(path)) {
     if (rename(temporary.c_str(), path.c_str()) != 0) {
-      return FileError(errno, "renaming to", path);
+      return FileError(errno, "rename to", path);
     }
     return absl::OkStatus();
   }
@@ -109,12 +110,12 @@ absl::Status Rename(const std::string& temporary, const std::string& path) {
   if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
                 RENAME_EXCHANGE) != 0) {
     if (errno != EINVAL && errno != ENOSYS) {
-      return FileError(errno, "replacing", path);
+      return FileError(errno, "replace", path);
     }
     // A file system that can't exchange.
     RemoveAll(path);
     if (rename(temporary.c_str(), path.c_str()) != 0) {
-      return FileError(errno, "renaming to", path);
+      return FileError(errno, "rename to", path);
     }
     return absl::OkStatus();
   }
@@ -183,11 +184,11 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
       v1::CheckpointManifest::File& file = *manifest.add_files();
       file.set_name(copy.name);
       file.set_bytes(copy.contents.size());
-      file.set_xxh3(HashOf(copy.contents));
+      file.set_xxh3(HashHex(copy.contents));
     }
     RETURN_IF_ERROR(CheckManifest(manifest).status());
     ASSIGN_OR_RETURN(const std::string text, PrintManifest(manifest));
-    finished.manifest_hash = HashOf(text);
+    finished.manifest_hash = HashHex(text);
     finished.bytes = text.size();
     for (const auto& file : manifest.files()) finished.bytes += file.bytes();
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/file_reader.h"
 #include "common/status_macros.h"
-#include "worker/checkpoint/file_access.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace lockstep {
@@ -115,6 +115,11 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(
 
 absl::StatusOr<SlicesByTensor> CheckManifest(
     const v1::CheckpointManifest& manifest) {
+  if (manifest.step() < 0 || manifest.data_position() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step ", manifest.step(), " or data position ",
+                     manifest.data_position(), " is negative"));
+  }
   std::set<std::string> files;
   for (const v1::CheckpointManifest::File& file : manifest.files()) {
     if (!IsPlainName(file.name())) {

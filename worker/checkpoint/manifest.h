@@ -31,9 +31,10 @@ absl::StatusOr<std::string> PrintManifest(
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(
     const std::string& directory);
 
-// Checks that file names are plain and listed once, that slices and tokenizer
-// files name listed files, and that the slices of each tensor cover each of its
-// elements exactly once. INVALID_ARGUMENT with what is wrong.
+// Checks that step and data position aren't negative, that file names are plain
+// and listed once, that slices and tokenizer files name listed files, and that
+// the slices of each tensor cover each of its elements exactly once.
+// INVALID_ARGUMENT with what is wrong.
 absl::StatusOr<SlicesByTensor> CheckManifest(
     const v1::CheckpointManifest& manifest);
 

@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kMaxHeaderBytes = 100 * 1000 * 1000;
+// Some 100,000 tensors; parsing it takes several times as much memory.
+constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
 constexpr uint64_t kAlignment = 64;
 constexpr int64_t kMaxElements = int64_t{1} << 60;
 constexpr char kMetadataKey[] = "__metadata__";

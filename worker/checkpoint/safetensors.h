@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/checkpoint/file_access.h"
+#include "common/files/file_reader.h"
 
 namespace lockstep {
 
@@ -34,7 +34,7 @@ struct SafetensorsTensor {
 };
 
 // Reads and checks a header, which is hostile: DATA_LOSS, naming file and key,
-// on a length beyond the file or 100 MB, broken JSON, repeated keys, another
+// on a length beyond the file or 16 MiB, broken JSON, repeated keys, another
 // dtype, shapes that don't fit their bytes, and data that overlaps, has gaps or
 // leaves the file.
 absl::StatusOr<std::map<std::string, SafetensorsTensor>> ReadSafetensorsHeader(

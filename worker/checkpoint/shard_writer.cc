@@ -3,38 +3,51 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/file_error.h"
+#include "common/files/file_writer.h"
 #include "common/status_macros.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/checkpoint/file_access.h"
+#include "worker/checkpoint/checkpoint_file.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace lockstep {
 namespace {
 
+// Bytes written between two signs of life.
+constexpr size_t kBlockBytes = size_t{16} << 20;
+
 absl::Status WriteFile(const std::string& path,
                        const std::vector<SafetensorsEntry>& entries,
                        absl::Span<const TensorSlice> slices,
+                       const std::function<void()>& alive,
                        v1::CheckpointManifest::File& description) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> file,
-                   FileWriter::Create(path));
-  const std::string header = SafetensorsHeader(entries);
-  RETURN_IF_ERROR(file->Write(header.data(), header.size()));
+                   FileWriter::Create(path, kCheckpointFile));
+  RETURN_IF_ERROR(file->Append(SafetensorsHeader(entries)));
   for (const TensorSlice& slice : slices) {
-    RETURN_IF_ERROR(
-        file->Write(slice.values.data(), slice.values.size() * sizeof(float)));
+    std::string_view bytes = {
+        reinterpret_cast<const char*>(slice.values.data()),
+        slice.values.size() * sizeof(float)};
+    while (!bytes.empty()) {
+      if (alive) alive();
+      const std::string_view block = bytes.substr(0, kBlockBytes);
+      RETURN_IF_ERROR(file->Append(block));
+      bytes.remove_prefix(block.size());
+    }
   }
-  RETURN_IF_ERROR(file->Finish());
-  description.set_bytes(file->bytes());
-  description.set_xxh3(file->hash());
+  ASSIGN_OR_RETURN(const WrittenFile written, file->Finish());
+  description.set_bytes(written.bytes);
+  description.set_xxh3(written.hash);
   return absl::OkStatus();
 }
 
@@ -59,7 +72,7 @@ absl::StatusOr<ShardDescription> ParseShard(const std::string& text) {
 
 absl::StatusOr<ShardDescription> WriteShard(
     const std::string& directory, int rank,
-    absl::Span<const TensorSlice> slices) {
+    absl::Span<const TensorSlice> slices, const std::function<void()>& alive) {
   const std::string name = absl::StrCat("rank-", rank, ".safetensors");
   ShardDescription shard;
   shard.file.set_name(name);
@@ -98,17 +111,10 @@ absl::StatusOr<ShardDescription> WriteShard(
     entries.push_back(std::move(entry));
   }
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) {
-    return FileError(errno, "making", directory);
+    return FileError(errno, "make", directory);
   }
-  if (absl::Status status = WriteFile(absl::StrCat(directory, "/", name),
-                                      entries, slices, shard.file);
-      !status.ok()) {
-    // Without this shard the others' are worth nothing, and the disk may be
-    // full.
-    std::error_code ignored;
-    std::filesystem::remove_all(directory, ignored);
-    return status;
-  }
+  RETURN_IF_ERROR(WriteFile(absl::StrCat(directory, "/", name), entries, slices,
+                            alive, shard.file));
   return shard;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/files/file_writer.h"
 #include "common/status_macros.h"
 #include "worker/data/build_cache.h"
 #include "worker/data/byte_tokenizer.h"
@@ -143,8 +144,8 @@ class DocumentCacheBuilder {
   }
 
   absl::Status WriteFile(const std::string& name, std::string_view contents) {
-    ASSIGN_OR_RETURN(const HashedFileWriter::Written written,
-                     WriteSmallFile(directory_.File(name), contents));
+    ASSIGN_OR_RETURN(const WrittenFile written,
+                     WriteWholeFile(directory_.File(name), contents));
     ASSIGN_OR_RETURN(CacheFile file, directory_.Describe(name, written));
     manifest_.files.push_back(std::move(file));
     return absl::OkStatus();

@@ -7,7 +7,6 @@
 
 #include "common/status_macros.h"
 #include "worker/data/build_cache.h"
-#include "worker/data/file_io.h"
 #include "worker/data/holdout.h"
 #include "worker/data/str_cat.h"
 #include "worker/data/token_files.h"

@@ -11,8 +11,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/files/file_error.h"
+#include "common/files/sync_directory.h"
 #include "common/status_macros.h"
-#include "common/sync_directory.h"
+#include "worker/data/mapped_file.h"
+#include "worker/data/sampled_hash.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
@@ -90,7 +93,7 @@ absl::StatusOr<std::unique_ptr<CacheDirectory>> CacheDirectory::Create(
           new CacheDirectory(absolute, std::move(path), std::move(lock)));
     }
   }
-  return absl::UnavailableError(StrCat("can't lock a new folder in ", parent));
+  return absl::InternalError(StrCat("can't lock a new folder in ", parent));
 }
 
 CacheDirectory::~CacheDirectory() {
@@ -102,7 +105,7 @@ std::string CacheDirectory::File(std::string_view name) const {
 }
 
 absl::StatusOr<CacheFile> CacheDirectory::Describe(
-    const std::string& name, const HashedFileWriter::Written& written) const {
+    const std::string& name, const WrittenFile& written) const {
   ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(File(name)));
   return CacheFile{name, written.bytes, written.hash,
                    SampledHashHex(file.view())};
@@ -112,7 +115,7 @@ absl::StatusOr<std::string> CacheDirectory::Publish(
     const CacheManifest& manifest, const std::string& name,
     const std::function<bool(const std::string& path)>& usable) {
   RETURN_IF_ERROR(
-      WriteSmallFile(File(kManifestName), manifest.ToJson()).status());
+      WriteWholeFile(File(kManifestName), manifest.ToJson()).status());
   RETURN_IF_ERROR(SyncDirectory(path_));
   const std::string target = StrCat(parent_, "/", name);
   for (int attempt = 0; attempt < kPublishTries; ++attempt) {
@@ -135,7 +138,7 @@ absl::StatusOr<std::string> CacheDirectory::Publish(
     }
     RemoveTree(aside);
   }
-  return absl::UnavailableError(StrCat("can't put a token cache at ", target));
+  return absl::InternalError(StrCat("can't put a token cache at ", target));
 }
 
 }  // namespace lockstep

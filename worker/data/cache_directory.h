@@ -12,8 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/files/file_writer.h"
+#include "common/files/unique_fd.h"
 #include "worker/data/cache_manifest.h"
-#include "worker/data/file_io.h"
 
 namespace lockstep {
 
@@ -32,8 +33,8 @@ class CacheDirectory {
   std::string File(std::string_view name) const;
   const std::string& path() const { return path_; }
   // The entry of a file that was written into it.
-  absl::StatusOr<CacheFile> Describe(
-      const std::string& name, const HashedFileWriter::Written& written) const;
+  absl::StatusOr<CacheFile> Describe(const std::string& name,
+                                     const WrittenFile& written) const;
 
   // Writes the manifest, syncs and renames to PARENT/`name`. A cache of that
   // name is kept if `usable` says so of it (another maker was faster), else it

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/files/content_hash.h"
 #include "nlohmann/json.hpp"
-#include "worker/data/file_io.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {

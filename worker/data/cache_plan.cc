@@ -4,17 +4,18 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "common/files/content_hash.h"
 #include "common/status_macros.h"
-#include "worker/data/file_io.h"
-#include "worker/data/file_reader.h"
+#include "worker/data/block_reader.h"
 #include "worker/data/str_cat.h"
+#include "worker/data/tokenizer_files.h"
 
 namespace lockstep {
 namespace {
 
 // Raised when the same inputs and settings give another cache.
 constexpr int kCacheVersion = 1;
-constexpr int64_t kMostModelBytes = 1 << 30;
 
 absl::StatusOr<std::string> ReadModel(const DataRoot& root,
                                       const std::string& given) {
@@ -26,8 +27,8 @@ absl::StatusOr<std::string> ReadModel(const DataRoot& root,
         StrCat("data.tokenizer.path: ", file.display, " has ", file.bytes,
                " bytes, want at most ", kMostModelBytes));
   }
-  ASSIGN_OR_RETURN(FileReader reader,
-                   FileReader::Open(root, file, {0, file.bytes}));
+  ASSIGN_OR_RETURN(BlockReader reader,
+                   BlockReader::Open(root, file, {0, file.bytes}));
   std::string contents;
   while (true) {
     ASSIGN_OR_RETURN(const std::string_view block, reader.Next());
@@ -75,7 +76,10 @@ std::string KeyText(const DataOptions& options, const CachePlan& plan) {
   if (plan.validation.has_value()) {
     text += StrCat("validation\n", DescribeInputs(*plan.validation));
   }
-  if (plan.fraction.has_value()) text += StrCat("fraction ", *plan.fraction);
+  // With all its digits: the parts differ where they do.
+  if (plan.fraction.has_value()) {
+    text += absl::StrFormat("fraction %.17g", *plan.fraction);
+  }
   if (plan.layout == CacheManifest::Layout::kTokenFiles) {
     return StrCat(text, "\ndtype ", spec.data().train().dtype(), " ",
                   spec.data().validation().dtype(), "\nvocabulary ",
@@ -106,9 +110,10 @@ absl::StatusOr<SourcePlan> PlanSource(const DataRoot& root,
 }
 
 std::string DescribeInputs(const SourcePlan& source) {
-  std::string text = StrCat(FormatName(source.inputs.format), " ",
-                            source.fields.text.size(), " ", source.fields.text,
-                            " ", source.fields.label.value_or(""), "\n");
+  const std::string label = source.fields.label.value_or("");
+  std::string text =
+      StrCat(FormatName(source.inputs.format), " ", source.fields.text.size(),
+             " ", source.fields.text, " ", label.size(), " ", label, "\n");
   for (const InputFile& file : source.inputs.files) {
     text += StrCat(file.display.size(), " ", file.display, " ", file.bytes, " ",
                    file.mtime_ns, "\n");

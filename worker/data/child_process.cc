@@ -13,8 +13,9 @@
 #include <cerrno>
 
 #include "absl/time/clock.h"
+#include "common/files/file_error.h"
+#include "common/files/unique_fd.h"
 #include "common/status_macros.h"
-#include "worker/data/file_io.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {

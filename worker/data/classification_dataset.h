@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/data/dataset.h"
-#include "worker/data/file_io.h"
+#include "worker/data/mapped_file.h"
 #include "worker/data/token_stream.h"
 
 namespace lockstep {

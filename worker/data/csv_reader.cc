@@ -3,14 +3,17 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
+#include "worker/data/excerpt.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+// Fields of a record. Each costs a string: a long line of commas must not cost
+// the memory of the host.
+constexpr size_t kMostFields = 10'000;
 
 // Finds the wanted columns in the header, then visits each record.
 class RecordVisitor {
@@ -66,14 +69,14 @@ class RecordVisitor {
       if (column != name) continue;
       if (found.has_value()) {
         return absl::InvalidArgumentError(
-            StrCat(file_, ":1: two columns \"", name, "\""));
+            StrCat(file_, ":1: two columns \"", Excerpt(name), "\""));
       }
       found = i;
     }
     if (found.has_value()) return *found;
     return absl::InvalidArgumentError(
-        StrCat(file_, ":1: no column \"", name,
-               "\"; there are: ", absl::StrJoin(header, ", ")));
+        StrCat(file_, ":1: no column \"", Excerpt(name),
+               "\"; there are: ", ExcerptOfList(header)));
   }
 
   const std::string& file_;
@@ -103,14 +106,21 @@ absl::Status CsvParser::Finish() {
   }
   if (state_ == State::kCarriageReturn) RETURN_IF_ERROR(Step('\n'));
   if (count_ == 0) return absl::OkStatus();
-  if (state_ == State::kFieldStart) StartField();  // after a last comma
+  if (state_ == State::kFieldStart) {
+    RETURN_IF_ERROR(StartField());  // after a last comma
+  }
   return EndRecord();
 }
 
-void CsvParser::StartField() {
+absl::Status CsvParser::StartField() {
   if (count_ == 0) record_line_ = line_;
+  if (count_ == kMostFields) {
+    return Error(record_line_,
+                 StrCat("the record has more than ", kMostFields, " fields"));
+  }
   if (count_ == fields_.size()) fields_.emplace_back();
   fields_[count_++].clear();
+  return absl::OkStatus();
 }
 
 absl::Status CsvParser::Step(char c) {
@@ -122,7 +132,7 @@ absl::Status CsvParser::Step(char c) {
   switch (state_) {
     case State::kFieldStart:
       if (c == '"') {
-        StartField();
+        RETURN_IF_ERROR(StartField());
         quote_line_ = line_;
         state_ = State::kQuoted;
         return absl::OkStatus();
@@ -163,14 +173,14 @@ absl::Status CsvParser::Step(char c) {
 absl::Status CsvParser::Unquoted(char c) {
   const bool at_start = state_ == State::kFieldStart;
   if (c == '\r') {
-    if (at_start && count_ > 0) StartField();
+    if (at_start && count_ > 0) RETURN_IF_ERROR(StartField());
     state_ = State::kCarriageReturn;
     return absl::OkStatus();
   }
   if (c == '\n') {
     // After a carriage return the field is there already. A line without any
     // character is blank.
-    if (at_start && count_ > 0) StartField();
+    if (at_start && count_ > 0) RETURN_IF_ERROR(StartField());
     state_ = State::kFieldStart;
     if (count_ == 0) {
       record_bytes_ = 0;
@@ -178,7 +188,7 @@ absl::Status CsvParser::Unquoted(char c) {
     }
     return EndRecord();
   }
-  if (at_start) StartField();
+  if (at_start) RETURN_IF_ERROR(StartField());
   if (c == ',') {
     state_ = State::kFieldStart;
     return absl::OkStatus();
@@ -200,7 +210,7 @@ absl::Status CsvParser::Error(int64_t line, std::string_view what) const {
   return absl::InvalidArgumentError(StrCat(name_, ":", line, ": ", what));
 }
 
-absl::Status ReadCsv(FileReader& reader, const DocumentFields& fields,
+absl::Status ReadCsv(BlockReader& reader, const DocumentFields& fields,
                      const DataPart& part, int64_t& document,
                      DocumentVisitor& visitor) {
   const std::string& file = reader.file().display;

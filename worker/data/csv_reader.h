@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/data/block_reader.h"
 #include "worker/data/document_reader.h"
-#include "worker/data/file_reader.h"
 
 namespace lockstep {
 
@@ -24,8 +24,8 @@ class CsvParser {
   using OnRecord = std::function<absl::Status(
       const std::vector<std::string>& fields, int64_t line)>;
 
-  // `name` is the file's, for messages; a record longer than `most_bytes` is an
-  // error.
+  // `name` is the file's, for messages; a record longer than `most_bytes`, or
+  // of more than 10,000 fields, is an error.
   CsvParser(std::string_view name, int64_t most_bytes, OnRecord on_record);
   absl::Status Feed(std::string_view block);
   // After the last block: the last record need not end in a newline.
@@ -42,7 +42,7 @@ class CsvParser {
   absl::Status Step(char c);
   absl::Status Unquoted(char c);
   std::string& Field() { return fields_[count_ - 1]; }
-  void StartField();
+  absl::Status StartField();
   absl::Status EndRecord();
   absl::Status Error(int64_t line, std::string_view what) const;
 
@@ -60,7 +60,7 @@ class CsvParser {
 };
 
 // As ReadJsonl.
-absl::Status ReadCsv(FileReader& reader, const DocumentFields& fields,
+absl::Status ReadCsv(BlockReader& reader, const DocumentFields& fields,
                      const DataPart& part, int64_t& document,
                      DocumentVisitor& visitor);
 

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/files/file_error.h"
 #include "common/status_macros.h"
 #include "worker/data/str_cat.h"
 
@@ -99,8 +100,8 @@ absl::StatusOr<UniqueFd> DataRoot::OpenBeneath(const std::string& relative,
     }
     return FileError(errno, "open", Display(relative));
   }
-  return absl::UnavailableError(StrCat("can't open ", Display(relative),
-                                       ": its folders keep being renamed"));
+  return absl::FailedPreconditionError(StrCat(
+      "can't open ", Display(relative), ": its folders keep being renamed"));
 }
 
 absl::Status DataRoot::ExplainEscape(const std::string& relative) const {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/data/file_io.h"
+#include "common/files/unique_fd.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/status_macros.h"
+#include "worker/data/block_reader.h"
 #include "worker/data/csv_reader.h"
-#include "worker/data/file_reader.h"
 #include "worker/data/jsonl_reader.h"
 #include "worker/data/str_cat.h"
 #include "worker/data/text_reader.h"
@@ -24,22 +24,22 @@ absl::Status ReadDocuments(const DataRoot& root, const Inputs& inputs,
     switch (inputs.format) {
       case v1::DATA_FORMAT_TEXT: {
         if (part.Contains(document++)) {
-          ASSIGN_OR_RETURN(FileReader reader,
-                           FileReader::Open(root, file, range));
+          ASSIGN_OR_RETURN(BlockReader reader,
+                           BlockReader::Open(root, file, range));
           RETURN_IF_ERROR(ReadText(reader, visitor));
         }
         break;
       }
       case v1::DATA_FORMAT_JSONL: {
-        ASSIGN_OR_RETURN(FileReader reader,
-                         FileReader::Open(root, file, range));
+        ASSIGN_OR_RETURN(BlockReader reader,
+                         BlockReader::Open(root, file, range));
         RETURN_IF_ERROR(
             ReadJsonl(std::move(reader), fields, part, document, visitor));
         break;
       }
       case v1::DATA_FORMAT_CSV: {
-        ASSIGN_OR_RETURN(FileReader reader,
-                         FileReader::Open(root, file, range));
+        ASSIGN_OR_RETURN(BlockReader reader,
+                         BlockReader::Open(root, file, range));
         RETURN_IF_ERROR(ReadCsv(reader, fields, part, document, visitor));
         break;
       }
@@ -61,8 +61,8 @@ absl::StatusOr<int64_t> CountDocuments(const DataRoot& root,
   }
   int64_t documents = 0;
   for (const InputFile& file : inputs.files) {
-    ASSIGN_OR_RETURN(FileReader reader,
-                     FileReader::Open(root, file, {0, file.bytes}));
+    ASSIGN_OR_RETURN(BlockReader reader,
+                     BlockReader::Open(root, file, {0, file.bytes}));
     if (inputs.format == v1::DATA_FORMAT_JSONL) {
       RETURN_IF_ERROR(ReadJsonl(std::move(reader), fields, DataPart::Nothing(),
                                 documents, progress));

@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/files/content_hash.h"
 #include "common/status_macros.h"
 #include "worker/data/cache_directory.h"
 #include "worker/data/cache_plan.h"
 #include "worker/data/document_reader.h"
+#include "worker/data/named_cache.h"
 #include "worker/data/open_cache.h"
 #include "worker/data/part_writer.h"
 #include "worker/data/prepared_data.h"
@@ -46,17 +48,18 @@ class EvaluationCache {
         options_.spec.data().attend_across_documents();
     dataset.classes = static_cast<int64_t>(labels_.size());
     ASSIGN_OR_RETURN(const std::string key, Key());
-    std::string directory = StrCat(options_.cache_dir, "/", key);
-    absl::StatusOr<CacheManifest> manifest = OpenManifest(directory, root_);
-    if (!manifest.ok()) {
-      ASSIGN_OR_RETURN(directory, Make(key));
-      manifest = OpenManifest(directory, root_);
-      if (!manifest.ok()) return manifest.status();
-    }
-    Warn(manifest->parts[kValidationPart]);
     ASSIGN_OR_RETURN(
-        std::unique_ptr<Dataset> opened,
-        OpenPart(directory, *manifest, kValidationPart, root_, dataset));
+        NamedCache cache,
+        OpenOrBuildCache(
+            options_, key, root_,
+            [this](const CacheDirectory& directory, Progress& progress) {
+              return tokenizer_ == nullptr ? ScanTokens(progress)
+                                           : Tokenize(directory, progress);
+            }));
+    Warn(cache.manifest.parts[kValidationPart]);
+    ASSIGN_OR_RETURN(std::unique_ptr<Dataset> opened,
+                     OpenPart(cache.directory, cache.manifest, kValidationPart,
+                              root_, dataset));
     if (opened->targets() < 1) {
       return absl::InvalidArgumentError(StrCat(
           source_.inputs.files.front().display, " has nothing to predict"));
@@ -84,21 +87,6 @@ class EvaluationCache {
       text += StrCat("label ", label.size(), " ", label, "\n");
     }
     return HashHex(text);
-  }
-
-  absl::StatusOr<std::string> Make(const std::string& key) const {
-    ASSIGN_OR_RETURN(const auto directory,
-                     CacheDirectory::Create(options_.cache_dir));
-    Progress progress(options_.progress);
-    CacheManifest manifest;
-    if (tokenizer_ == nullptr) {
-      ASSIGN_OR_RETURN(manifest, ScanTokens(progress));
-    } else {
-      ASSIGN_OR_RETURN(manifest, Tokenize(*directory, progress));
-    }
-    return directory->Publish(manifest, key, [this](const std::string& path) {
-      return OpenManifest(path, root_).ok();
-    });
   }
 
   absl::StatusOr<CacheManifest> Tokenize(const CacheDirectory& directory,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/files/file_error.h"
 #include "common/status_macros.h"
 #include "worker/data/sample_order.h"
 #include "worker/data/str_cat.h"

@@ -7,6 +7,7 @@
 
 #include "common/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "worker/data/excerpt.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
@@ -118,7 +119,7 @@ absl::Status VisitRow(std::string_view line, const DocumentFields& fields,
     row.error = StrCat("no key \"", fields.text, "\"");
   }
   if (row.error.empty() && fields.label.has_value() && !row.label.has_value()) {
-    row.error = StrCat("no key \"", *fields.label, "\"");
+    row.error = StrCat("no key \"", Excerpt(*fields.label), "\"");
   }
   if (!row.error.empty()) {
     return absl::InvalidArgumentError(StrCat(origin.Prefix(), row.error));
@@ -130,7 +131,7 @@ absl::Status VisitRow(std::string_view line, const DocumentFields& fields,
 
 }  // namespace
 
-absl::Status ReadJsonl(FileReader reader, const DocumentFields& fields,
+absl::Status ReadJsonl(BlockReader reader, const DocumentFields& fields,
                        const DataPart& part, int64_t& document,
                        DocumentVisitor& visitor) {
   const std::string& file = reader.file().display;

@@ -3,10 +3,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/files/content_hash.h"
+#include "common/files/file_reader.h"
 #include "common/status_macros.h"
 #include "worker/data/classification_dataset.h"
-#include "worker/data/file_io.h"
 #include "worker/data/language_dataset.h"
+#include "worker/data/mapped_file.h"
+#include "worker/data/sampled_hash.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
@@ -134,7 +137,7 @@ absl::StatusOr<CacheManifest> OpenManifest(const std::string& directory,
                                            const DataRoot& root) {
   const std::string path = StrCat(directory, "/", kManifestName);
   const absl::StatusOr<std::string> json =
-      ReadSmallFile(path, kMostManifestBytes);
+      ReadWholeFile(path, kMostManifestBytes);
   if (!json.ok()) {
     return absl::DataLossError(StrCat("no token cache at ", directory, ": ",
                                       std::string(json.status().message())));

@@ -1,11 +1,10 @@
 #include "worker/data/part_writer.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
+#include "worker/data/excerpt.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
@@ -19,20 +18,10 @@ void AppendValue(T value, std::string& bytes) {
 }
 
 template <typename T>
-absl::Status WriteValue(T value, HashedFileWriter& file) {
+absl::Status WriteValue(T value, FileWriter& file) {
   std::string bytes;
   AppendValue(value, bytes);
   return file.Append(bytes);
-}
-
-// A few labels, for a message.
-std::string Listed(const std::vector<std::string>& labels) {
-  constexpr size_t kMostListed = 10;
-  const size_t listed = std::min(labels.size(), kMostListed);
-  return StrCat(
-      absl::StrJoin(labels.begin(),
-                    labels.begin() + static_cast<ptrdiff_t>(listed), ", "),
-      labels.size() > listed ? ", ..." : "");
 }
 
 }  // namespace
@@ -57,14 +46,14 @@ absl::StatusOr<std::unique_ptr<PartWriter>> PartWriter::Create(
       new PartWriter(directory, tokenizer, options, progress));
   ASSIGN_OR_RETURN(
       writer->token_file_,
-      HashedFileWriter::Create(directory.File(options.part + ".tokens")));
+      FileWriter::Create(directory.File(options.part + ".tokens")));
   if (options.layout == CacheManifest::Layout::kClassification) {
     ASSIGN_OR_RETURN(
         writer->offset_file_,
-        HashedFileWriter::Create(directory.File(options.part + ".offsets")));
+        FileWriter::Create(directory.File(options.part + ".offsets")));
     ASSIGN_OR_RETURN(
         writer->class_file_,
-        HashedFileWriter::Create(directory.File(options.part + ".classes")));
+        FileWriter::Create(directory.File(options.part + ".classes")));
     RETURN_IF_ERROR(WriteValue<uint64_t>(0, *writer->offset_file_));
   } else {
     RETURN_IF_ERROR(writer->Write({tokenizer.end_token()}));
@@ -79,9 +68,9 @@ absl::Status PartWriter::Begin(const DocumentOrigin& origin,
   tokens_.assign(1, tokenizer_.end_token());
   const auto found = classes_.find(AbslView(label));
   if (found == classes_.end()) {
-    return absl::InvalidArgumentError(
-        StrCat(origin.Prefix(), "the label \"", label,
-               "\" is none of the training data's: ", Listed(options_.labels)));
+    return absl::InvalidArgumentError(StrCat(
+        origin.Prefix(), "the label \"", Excerpt(label),
+        "\" is none of the training data's: ", ExcerptOfList(options_.labels)));
   }
   return WriteValue<int32_t>(found->second, *class_file_);
 }
@@ -120,14 +109,14 @@ absl::Status PartWriter::Write(const std::vector<int32_t>& tokens) {
 }
 
 absl::Status PartWriter::Finish(CacheManifest& manifest) {
-  const std::pair<const char*, HashedFileWriter*> files[] = {
+  const std::pair<const char*, FileWriter*> files[] = {
       {".tokens", token_file_.get()},
       {".offsets", offset_file_.get()},
       {".classes", class_file_.get()}};
   for (const auto& [extension, file] : files) {
     if (file == nullptr) continue;
     const std::string name = options_.part + extension;
-    ASSIGN_OR_RETURN(const HashedFileWriter::Written written, file->Finish());
+    ASSIGN_OR_RETURN(const WrittenFile written, file->Finish());
     ASSIGN_OR_RETURN(CacheFile entry, directory_.Describe(name, written));
     manifest.files.push_back(std::move(entry));
   }

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/files/file_writer.h"
 #include "worker/data/cache_directory.h"
 #include "worker/data/cache_manifest.h"
 #include "worker/data/document_reader.h"
@@ -57,10 +58,10 @@ class PartWriter : public DocumentVisitor {
   Progress& progress_;
   const TokenWidth width_;
   absl::flat_hash_map<std::string, int32_t> classes_;
-  std::unique_ptr<HashedFileWriter> token_file_;
+  std::unique_ptr<FileWriter> token_file_;
   // Classification only.
-  std::unique_ptr<HashedFileWriter> offset_file_;
-  std::unique_ptr<HashedFileWriter> class_file_;
+  std::unique_ptr<FileWriter> offset_file_;
+  std::unique_ptr<FileWriter> class_file_;
 
   CachePart counts_;
   std::vector<int32_t> tokens_;  // of this piece or row

@@ -1,12 +1,10 @@
-#include <sys/stat.h>
-
 #include <string>
 
-#include "common/log.h"
 #include "common/status_macros.h"
 #include "worker/data/build_cache.h"
 #include "worker/data/cache_directory.h"
 #include "worker/data/cache_plan.h"
+#include "worker/data/named_cache.h"
 #include "worker/data/open_cache.h"
 #include "worker/data/prepared_data.h"
 #include "worker/data/progress.h"
@@ -72,46 +70,22 @@ void WarnOfVocabulary(const DataOptions& options,
   }
 }
 
-bool Exists(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0;
-}
-
-absl::StatusOr<std::string> MakeCache(const DataOptions& options,
-                                      const CachePlan& plan) {
-  ASSIGN_OR_RETURN(const auto directory,
-                   CacheDirectory::Create(options.cache_dir));
-  Progress progress(options.progress);
-  CacheManifest manifest;
-  if (plan.layout == CacheManifest::Layout::kTokenFiles) {
-    ASSIGN_OR_RETURN(manifest, BuildTokenFileCache(options, plan, progress));
-  } else {
-    ASSIGN_OR_RETURN(manifest,
-                     BuildDocumentCache(options, plan, *directory, progress));
-  }
-  return directory->Publish(manifest, plan.key,
-                            [&plan](const std::string& path) {
-                              return OpenManifest(path, plan.root).ok();
-                            });
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> PrepareCache(const DataOptions& options) {
   ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(options));
-  std::string directory = StrCat(options.cache_dir, "/", plan.key);
-  absl::StatusOr<CacheManifest> manifest = OpenManifest(directory, plan.root);
-  if (!manifest.ok()) {
-    if (Exists(directory)) {
-      LOG(WARNING) << "making a token cache anew: " << manifest.status();
-    }
-    ASSIGN_OR_RETURN(directory, MakeCache(options, plan));
-    manifest = OpenManifest(directory, plan.root);
-    if (!manifest.ok()) return manifest.status();
-  }
-  RETURN_IF_ERROR(CheckAmounts(options, plan, directory, *manifest));
-  WarnOfVocabulary(options, *manifest);
-  return directory;
+  ASSIGN_OR_RETURN(
+      const NamedCache cache,
+      OpenOrBuildCache(
+          options, plan.key, plan.root,
+          [&](const CacheDirectory& directory, Progress& progress) {
+            return plan.layout == CacheManifest::Layout::kTokenFiles
+                       ? BuildTokenFileCache(options, plan, progress)
+                       : BuildDocumentCache(options, plan, directory, progress);
+          }));
+  RETURN_IF_ERROR(CheckAmounts(options, plan, cache.directory, cache.manifest));
+  WarnOfVocabulary(options, cache.manifest);
+  return cache.directory;
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/files/file_error.h"
 #include "common/status_macros.h"
 #include "worker/data/open_cache.h"
 #include "worker/data/str_cat.h"
@@ -29,11 +30,12 @@ class OpenedData : public PreparedData {
       data->tokenizer_files_.push_back(StrCat(directory, "/", name));
     }
     if (!data->tokenizer_files_.empty()) {
-      ASSIGN_OR_RETURN(data->tokenizer_, LoadTokenizer(data->tokenizer_files_));
+      ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                       LoadTokenizer(data->tokenizer_files_));
       ASSIGN_OR_RETURN(data->labels_, LoadLabels(data->tokenizer_files_));
-      if (data->tokenizer_->vocabulary() != manifest.vocabulary) {
+      if (tokenizer->vocabulary() != manifest.vocabulary) {
         return absl::DataLossError(StrCat(directory, ": a tokenizer of ",
-                                          data->tokenizer_->vocabulary(),
+                                          tokenizer->vocabulary(),
                                           " ids, want ", manifest.vocabulary));
       }
     }
@@ -53,7 +55,6 @@ class OpenedData : public PreparedData {
 
   const Dataset& train() const override { return *train_; }
   const Dataset* validation() const override { return validation_.get(); }
-  const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   int64_t vocabulary() const override { return vocabulary_; }
   const std::vector<std::string>& labels() const override { return labels_; }
   const std::string& digest() const override { return digest_; }
@@ -66,7 +67,6 @@ class OpenedData : public PreparedData {
 
   std::unique_ptr<Dataset> train_;
   std::unique_ptr<Dataset> validation_;
-  std::unique_ptr<Tokenizer> tokenizer_;
   int64_t vocabulary_ = 0;
   std::vector<std::string> labels_;
   std::string digest_;

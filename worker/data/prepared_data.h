@@ -1,6 +1,6 @@
-// PreparedData: a job's data after tokenizing: both parts, the tokenizer and
-// the labels. Made once in JOB_ROOT/cache by PrepareCache on one rank, then
-// opened by all (docs/formats/token_cache.md).
+// PreparedData: a job's data after tokenizing: both parts, and the files of the
+// tokenizer and the labels. Made once in JOB_ROOT/cache by PrepareCache on one
+// rank, then opened by all (docs/formats/token_cache.md).
 #ifndef LOCKSTEP_WORKER_DATA_PREPARED_DATA_H_
 #define LOCKSTEP_WORKER_DATA_PREPARED_DATA_H_
 
@@ -51,8 +51,6 @@ class PreparedData {
   virtual const Dataset& train() const = 0;
   // Null when the job has no validation data.
   virtual const Dataset* validation() const = 0;
-  // Null for `tokens` data.
-  virtual const Tokenizer* tokenizer() const = 0;
   // Ids that occur or can occur: the least vocabulary of a model.
   virtual int64_t vocabulary() const = 0;
   // Sorted labels of the training part (classification), in class order.
@@ -60,7 +58,7 @@ class PreparedData {
   // Digest taken while tokenizing; equal on all ranks.
   virtual const std::string& digest() const = 0;
   // Files that rebuild the tokenizer and labels (absolute paths), to be kept
-  // with checkpoints.
+  // with checkpoints; none for `tokens` data.
   virtual const std::vector<std::string>& tokenizer_files() const = 0;
 };
 

@@ -1,22 +1,12 @@
 #include "worker/data/sample_order.h"
 
 #include "common/log.h"
+#include "common/split_mix.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kRounds = 8;
-
-// The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
-uint64_t Mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ULL;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 
 // One pass of the network over 2 * half_bits bits: a permutation for any key.
 uint64_t Feistel(uint64_t value, uint64_t key, int half_bits) {
@@ -24,8 +14,9 @@ uint64_t Feistel(uint64_t value, uint64_t key, int half_bits) {
   uint64_t left = value >> half_bits;
   uint64_t right = value & mask;
   for (int round = 0; round < kRounds; ++round) {
-    key += kGolden;
-    const uint64_t next = left ^ (Mix(key ^ Mix(right + kGolden)) & mask);
+    key += kSplitMixStep;
+    const uint64_t next =
+        left ^ (MixBits(key ^ MixBits(right + kSplitMixStep)) & mask);
     left = right;
     right = next;
   }
@@ -43,7 +34,8 @@ SampleOrder::SampleOrder(uint64_t seed, int64_t samples)
 int64_t SampleOrder::At(int64_t position) const {
   CHECK(position >= 0) << "position " << position;
   const uint64_t epoch = static_cast<uint64_t>(position / samples_);
-  const uint64_t key = Mix(Mix(seed_ + kGolden) + kGolden * (epoch + 1));
+  const uint64_t key =
+      MixBits(MixBits(seed_ + kSplitMixStep) + kSplitMixStep * (epoch + 1));
   uint64_t value = static_cast<uint64_t>(position % samples_);
   // Walks the cycle until it is back in the range; the domain is less than four
   // times as large (or four where there is one sample), so a few steps do.

@@ -10,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/log.h"
+#include "common/utf8.h"
 #include "worker/data/sentencepiece_model.pb.h"
 #include "worker/data/str_cat.h"
-#include "worker/data/utf8.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 #include "worker/data/survey.h"
 
+#include "common/utf8.h"
 #include "worker/data/str_cat.h"
-#include "worker/data/utf8.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "common/status_macros.h"
-#include "worker/data/utf8.h"
+#include "common/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -28,7 +28,7 @@ size_t PieceEnd(std::string_view text) {
 
 }  // namespace
 
-absl::Status ReadText(FileReader& reader, DocumentVisitor& visitor) {
+absl::Status ReadText(BlockReader& reader, DocumentVisitor& visitor) {
   RETURN_IF_ERROR(visitor.Begin({reader.file().display, 1}, {}));
   std::string held;
   while (true) {

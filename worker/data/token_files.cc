@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "common/status_macros.h"
-#include "worker/data/file_io.h"
-#include "worker/data/file_reader.h"
+#include "worker/data/block_reader.h"
+#include "worker/data/mapped_file.h"
+#include "worker/data/sampled_hash.h"
 #include "worker/data/str_cat.h"
 
 namespace lockstep {
@@ -43,8 +44,8 @@ absl::StatusOr<int64_t> ScanFile(const DataRoot& root, const InputFile& file,
   const bool two = options.width == TokenWidth::kTwoBytes;
   const int64_t limit =
       options.vocabulary.value_or(int64_t{std::numeric_limits<int32_t>::max()});
-  ASSIGN_OR_RETURN(FileReader reader,
-                   FileReader::Open(root, file, {0, file.bytes}));
+  ASSIGN_OR_RETURN(BlockReader reader,
+                   BlockReader::Open(root, file, {0, file.bytes}));
   int64_t largest = 0;
   for (int64_t index = 0;;) {
     // Blocks are whole numbers of ids, but for the size that was checked.

@@ -3,10 +3,10 @@
 #include <exception>
 #include <optional>
 
+#include "common/files/file_reader.h"
 #include "common/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "worker/data/byte_tokenizer.h"
-#include "worker/data/file_io.h"
 #include "worker/data/sentencepiece_tokenizer.h"
 #include "worker/data/str_cat.h"
 #include "worker/data/tokenizer.h"
@@ -18,7 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kFormatVersion = 1;
 constexpr int64_t kMostJsonBytes = 64 << 20;
-constexpr int64_t kMostModelBytes = 1 << 30;
 
 // Contents of the file of that name, and its path; nothing where none has it.
 struct NamedFile {
@@ -30,7 +29,7 @@ absl::StatusOr<std::optional<NamedFile>> Find(
     int64_t most_bytes) {
   for (const std::string& path : files) {
     if (path != name && !path.ends_with("/" + name)) continue;
-    ASSIGN_OR_RETURN(std::string contents, ReadSmallFile(path, most_bytes));
+    ASSIGN_OR_RETURN(std::string contents, ReadWholeFile(path, most_bytes));
     return NamedFile{path, std::move(contents)};
   }
   return std::nullopt;

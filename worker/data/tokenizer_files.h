@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_WORKER_DATA_TOKENIZER_FILES_H_
 #define LOCKSTEP_WORKER_DATA_TOKENIZER_FILES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace lockstep {
 inline constexpr char kTokenizerKindName[] = "lockstep_tokenizer.json";
 inline constexpr char kTokenizerModelName[] = "tokenizer.model";
 inline constexpr char kLabelsName[] = "labels.json";
+// Largest SentencePiece model that is read; one of a million pieces has some
+// 20 MiB.
+inline constexpr int64_t kMostModelBytes = int64_t{64} << 20;
 
 // Contents of lockstep_tokenizer.json for "bytes" or "sentencepiece".
 std::string TokenizerKindJson(const std::string& kind);

@@ -4,17 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "common/files/file_reader.h"
 #include "common/status_macros.h"
+#include "common/utf8.h"
 #include "worker/data/child_process.h"
 #include "worker/data/str_cat.h"
-#include "worker/data/utf8.h"
+#include "worker/data/tokenizer_files.h"
 
 namespace lockstep {
 namespace {
 
 // The library passes over longer sentences.
 constexpr size_t kMostSentenceBytes = 4000;
-constexpr int64_t kMostModelBytes = 1 << 30;
 constexpr absl::Duration kTrainingTimeout = absl::Minutes(30);
 
 // Bytes of the character at the start of `text` that the trainer can take; 0
@@ -39,7 +40,7 @@ std::string_view Reason(std::string_view message) {
 
 absl::StatusOr<std::unique_ptr<SentenceSample>> SentenceSample::Create(
     const std::string& path, int64_t text_bytes) {
-  ASSIGN_OR_RETURN(auto writer, HashedFileWriter::Create(path));
+  ASSIGN_OR_RETURN(auto writer, FileWriter::Create(path));
   const double share = static_cast<double>(kMostBytes) /
                        static_cast<double>(std::max(text_bytes, kMostBytes));
   return std::unique_ptr<SentenceSample>(
@@ -158,13 +159,13 @@ absl::StatusOr<std::string> TrainTokenizer(const TokenizerTraining& training) {
   if (code != 0) {
     constexpr int64_t kMostLogBytes = 64 << 10;
     const absl::StatusOr<std::string> log =
-        ReadSmallFile(log_path, kMostLogBytes);
+        ReadWholeFile(log_path, kMostLogBytes);
     return absl::InvalidArgumentError(
         StrCat("data.tokenizer.vocabulary ", training.vocabulary,
                ": SentencePiece can't train on data.train: ",
                log.ok() ? Reason(*log) : std::string_view("it says nothing")));
   }
-  return ReadSmallFile(model_path, kMostModelBytes);
+  return ReadWholeFile(model_path, kMostModelBytes);
 }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/data/file_io.h"
+#include "common/files/file_writer.h"
 
 namespace lockstep {
 
@@ -37,14 +37,14 @@ class SentenceSample {
   absl::Status Finish();
 
  private:
-  SentenceSample(std::unique_ptr<HashedFileWriter> writer, double share)
+  SentenceSample(std::unique_ptr<FileWriter> writer, double share)
       : writer_(std::move(writer)), share_(share) {}
   bool Keep(int64_t line) const;
   absl::Status AddLine(std::string_view line);
   absl::Status AddSentence(std::string_view sentence);
   absl::Status Write(std::string_view sentence);
 
-  std::unique_ptr<HashedFileWriter> writer_;
+  std::unique_ptr<FileWriter> writer_;
   const double share_;  // of the lines that is kept
   std::string line_;    // the start of a line whose end hasn't come
   int64_t lines_ = 0;

@@ -1,23 +1,14 @@
 #include "worker/dist/gloo_link.h"
 
-#include <arpa/inet.h>
 #include <gloo/transport/context.h>
-#include <gloo/transport/device.h>
 #include <gloo/transport/pair.h>
-#include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <set>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,55 +39,11 @@ constexpr absl::string_view kTimeoutElsewhere =
 // How often the watcher looks for further peers that go, after the first.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
 
-// Gloo's messages start with "[file:line] ".
-std::string Cause(const std::exception& error) {
-  std::string_view text = error.what();
-  if (const size_t end = text.find("] ");
-      end != text.npos && text[0] == '[' && text.find(".cc:") < end) {
-    text.remove_prefix(end + 2);
-  }
-  return std::string(text.substr(0, text.find('\n')));
-}
-
 milliseconds Remaining(absl::Time deadline) {
   const int64_t left =
       absl::ToInt64Milliseconds(deadline - absl::Now() + absl::Milliseconds(1));
   return std::clamp(milliseconds(left), milliseconds(0), kForever);
 }
-
-// The numeric form of a host name; Gloo's own look-up crashes on unknown names.
-absl::StatusOr<std::string> ResolveHost(const std::string& host) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-      error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data address \"", host,
-        "\" is neither an interface nor a host: ", gai_strerror(error)));
-  }
-  std::array<char, NI_MAXHOST> numeric{};
-  const int error =
-      getnameinfo(found->ai_addr, found->ai_addrlen, numeric.data(),
-                  numeric.size(), nullptr, 0, NI_NUMERICHOST);
-  freeaddrinfo(found);
-  if (error != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data address \"", host,
-                     "\" has no numeric form: ", gai_strerror(error)));
-  }
-  return std::string(numeric.data());
-}
-
-class GlooDeviceImpl : public GlooDevice {
- public:
-  explicit GlooDeviceImpl(std::shared_ptr<gloo::transport::Device> device)
-      : device_(std::move(device)) {}
-  gloo::transport::Device& device() { return *device_; }
-
- private:
-  const std::shared_ptr<gloo::transport::Device> device_;
-};
 
 // What each rank puts into the store: the group's size and, for every other
 // rank in order, the address of the socket that waits for it.
@@ -218,7 +165,7 @@ class GlooLinkImpl::RegionImpl : public GlooLink::Region {
     try {
       buffer_->send(peer_, slot, offset, bytes);
     } catch (const std::exception& error) {
-      return link_.FailWait(peer_, absl::InfiniteFuture(), Cause(error));
+      return link_.FailWait(peer_, absl::InfiniteFuture(), GlooCause(error));
     }
     ++sends_;
     return absl::OkStatus();
@@ -229,7 +176,7 @@ class GlooLinkImpl::RegionImpl : public GlooLink::Region {
     try {
       buffer_->recv(peer_, slot, offset, bytes);
     } catch (const std::exception& error) {
-      return link_.FailWait(peer_, absl::InfiniteFuture(), Cause(error));
+      return link_.FailWait(peer_, absl::InfiniteFuture(), GlooCause(error));
     }
     ++receives_;
     return absl::OkStatus();
@@ -275,7 +222,7 @@ class GlooLinkImpl::RegionImpl : public GlooLink::Region {
       if (waiter(milliseconds(0))) return absl::OkStatus();
       return link_.FailWait(peer_, absl::InfiniteFuture(), "woken twice");
     } catch (const std::exception& error) {
-      return link_.FailWait(peer_, deadline, Cause(error));
+      return link_.FailWait(peer_, deadline, GlooCause(error));
     }
   }
 
@@ -324,7 +271,7 @@ absl::Status GlooLinkImpl::Fail(absl::Status status) {
           pair->close();
         } catch (const std::exception& error) {
           LOG(WARNING) << "closing the connection to rank " << peer << ": "
-                       << Cause(error);
+                       << GlooCause(error);
         }
       }
     }
@@ -351,7 +298,7 @@ absl::Status GlooLinkImpl::Watch() {
       alarm_->recv(peer, kSentinelSlot, 0, 1);
     } catch (const std::exception& error) {
       return absl::UnavailableError(absl::StrCat(
-          "rank ", peer, " left while connecting (", Cause(error), ")"));
+          "rank ", peer, " left while connecting (", GlooCause(error), ")"));
     }
   }
   watcher_ = std::thread([this] { WatchPeers(); });
@@ -366,7 +313,7 @@ void GlooLinkImpl::LookForGonePeers() {
       sentinels_[peer]->abortWaitRecv();
       sentinels_[peer]->waitRecv(nullptr, milliseconds(0));
     } catch (const std::exception& error) {
-      const std::string cause = Cause(error);
+      const std::string cause = GlooCause(error);
       // Ours, not the peer's: the wait that ran out fails the link.
       if (cause != kTimeoutElsewhere) MarkGone(peer, cause);
     }
@@ -428,7 +375,7 @@ absl::Status GlooLinkImpl::Meet(const GlooLinkOptions& options) {
     }
   } catch (const std::exception& error) {
     return absl::UnavailableError(
-        absl::StrCat("can't listen for other ranks: ", Cause(error)));
+        absl::StrCat("can't listen for other ranks: ", GlooCause(error)));
   }
   RETURN_IF_ERROR(
       options.store->Set(absl::StrCat(options.key_prefix, "/", rank_),
@@ -457,7 +404,7 @@ absl::Status GlooLinkImpl::Meet(const GlooLinkOptions& options) {
       context_->getPair(peers[i])->connect(address);
     } catch (const std::exception& error) {
       const std::string message = absl::StrCat(
-          "can't connect to rank ", peers[i], " (", Cause(error), ")");
+          "can't connect to rank ", peers[i], " (", GlooCause(error), ")");
       return absl::Now() >= deadline ? absl::DeadlineExceededError(message)
                                      : absl::UnavailableError(message);
     }
@@ -467,33 +414,10 @@ absl::Status GlooLinkImpl::Meet(const GlooLinkOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GlooDevice>> GlooDevice::Create(
-    const std::string& address) {
-  // Gloo writes to sockets whose peer may be gone.
-  signal(SIGPIPE, SIG_IGN);
-  gloo::transport::tcp::attr attributes;
-  if (if_nametoindex(address.c_str()) != 0) {
-    attributes.iface = address;
-  } else {
-    ASSIGN_OR_RETURN(attributes.hostname, ResolveHost(address));
-  }
-  try {
-    return std::make_unique<GlooDeviceImpl>(
-        gloo::transport::tcp::CreateDevice(attributes));
-  } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data address "
-                     ", address, "
-                     " can't be used: ",
-                     Cause(error)));
-  }
-}
-
 absl::StatusOr<std::unique_ptr<GlooLink>> GlooLink::Connect(
     const GlooLinkOptions& options) {
-  auto& device = static_cast<GlooDeviceImpl&>(*options.device).device();
   auto link = std::make_unique<GlooLinkImpl>(
-      options, device.createContext(options.rank, options.size));
+      options, options.device->CreateContext(options.rank, options.size));
   absl::Status status = link->Meet(options);
   if (status.ok()) status = link->Watch();
   if (status.ok()) {

@@ -1,6 +1,6 @@
 // GlooLink: messages between the ranks of one group, over Gloo's TCP transport.
-// gloo_link.cc is the only file that sees Gloo; its exceptions become Status
-// there.
+// gloo_link.cc and gloo_device.cc are the only files that see Gloo; its
+// exceptions become Status there.
 //
 // Memory is registered with one peer as a Region; messages are matched by slot,
 // a number that both sides derive from what they are about to do. Between two
@@ -22,20 +22,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "worker/dist/gloo_device.h"
 #include "worker/dist/store.h"
 
 namespace lockstep {
-
-// The process's TCP device: a local address and one thread that does the
-// socket I/O of all links. Outlives them. Ignores SIGPIPE in this process.
-class GlooDevice {
- public:
-  // `address`: a network interface ("eth0"), a host name or an IP address of
-  // this host. INVALID_ARGUMENT if it is none.
-  static absl::StatusOr<std::unique_ptr<GlooDevice>> Create(
-      const std::string& address);
-  virtual ~GlooDevice() = default;
-};
 
 struct GlooLinkOptions {
   // For messages.

@@ -11,6 +11,7 @@
 #include "kernels/allocator.h"
 #include "worker/dist/collective_ring.h"
 #include "worker/dist/communication_thread.h"
+#include "worker/dist/gloo_device.h"
 #include "worker/dist/gloo_link.h"
 #include "worker/dist/process_group.h"
 #include "worker/dist/store.h"

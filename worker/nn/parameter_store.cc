@@ -8,6 +8,12 @@
 #include "worker/nn/initializer.h"
 
 namespace lockstep {
+namespace {
+
+// Elements that get their initial values between two signs of life.
+constexpr size_t kInitialized = size_t{4} << 20;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Create(
     Stream& stream, std::vector<LogicalTensor> tensors, DType compute_dtype,
@@ -89,12 +95,18 @@ Parameter ParameterStore::View(int64_t begin, Shape shape) const {
   return parameter;
 }
 
-void ParameterStore::Initialize(uint64_t seed) {
+void ParameterStore::Initialize(uint64_t seed,
+                                const std::function<void()>& alive) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const FlatRange range = ranges_[i];
-    InitializeValues(tensors_[i], seed, 0,
-                     absl::MakeSpan(master().data<float>() + range.begin,
-                                    range.end - range.begin));
+    const auto values =
+        absl::MakeSpan(master().data<float>() + range.begin,
+                       static_cast<size_t>(range.end - range.begin));
+    for (size_t offset = 0; offset < values.size(); offset += kInitialized) {
+      if (alive) alive();
+      InitializeValues(tensors_[i], seed, static_cast<int64_t>(offset),
+                       values.subspan(offset, kInitialized));
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #define LOCKSTEP_WORKER_NN_PARAMETER_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -71,8 +72,9 @@ class ParameterStore {
   // bf16 copies exist.
   bool has_compute_copy() const { return !compute_.empty(); }
 
-  // Sets initial values: a pure function of (seed, name, element).
-  void Initialize(uint64_t seed);
+  // Sets initial values: a pure function of (seed, name, element). `alive` is
+  // called every second or so; it may be empty.
+  void Initialize(uint64_t seed, const std::function<void()>& alive = {});
   // Brings the bf16 copies up to date with the master values.
   absl::Status RefreshCompute(Stream& stream);
 

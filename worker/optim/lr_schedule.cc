@@ -20,9 +20,11 @@ double ShareDone(int64_t step, int64_t begin, int64_t end) {
 double LearningRateAt(const ScheduleSpec& schedule, double peak, int64_t step,
                       int64_t steps) {
   const int64_t warmup = schedule.warmup_steps;
-  if (step < warmup) {
+  if (warmup > 0 && step <= warmup) {
     return peak * static_cast<double>(step) / static_cast<double>(warmup);
   }
+  // One step is too short a way to go down.
+  if (steps == 1) return peak;
   // What is lost of the way from peak to the minimum.
   double decayed = 0.0;
   switch (schedule.name) {

@@ -16,6 +16,7 @@ namespace lockstep {
 //   wsd: peak, then linear to peak * minimum_ratio over the last decay_steps
 //     (Hu et al., arXiv:2404.06395, section 4.2; default: a tenth of all
 //     steps).
+// A run of one step after no warm-up is at its peak.
 double LearningRateAt(const ScheduleSpec& schedule, double peak, int64_t step,
                       int64_t steps);
 

@@ -28,31 +28,43 @@ struct LoadedModel {
   std::vector<std::string> labels;
 };
 
+// The model that the checkpoint says it is of. What it says is hostile until it
+// was checked as a job file is.
+absl::StatusOr<ModelSpec> ModelSpecOf(const LoadedModel& model) {
+  const v1::JobSpec& spec = model.reader->manifest().spec();
+  absl::Status status = ValidateJobSpec(spec);
+  if (status.ok()) {
+    absl::StatusOr<ModelSpec> made = MakeModelSpec(
+        spec,
+        model.tokenizer == nullptr ? spec.model().vocabulary()
+                                   : model.tokenizer->vocabulary(),
+        static_cast<int64_t>(model.labels.size()));
+    if (made.ok()) return made;
+    status = made.status();
+  }
+  return absl::DataLossError(
+      absl::StrCat(model.reader->directory(),
+                   ": its job can't be: ", std::string(status.message())));
+}
+
 absl::StatusOr<LoadedModel> LoadModel(const RankContext& context,
                                       const std::string& directory) {
-  v1::Progress progress;
-  progress.set_phase("loading");
-  context.reporter.SetProgress(0, progress);
+  const auto alive = [&] { context.reporter.SetPhase(0, "loading"); };
+  alive();
   LoadedModel model;
-  ASSIGN_OR_RETURN(
-      model.reader,
-      CheckpointReader::Open(directory, CheckpointReader::Verify::kChecksums));
+  ASSIGN_OR_RETURN(model.reader, CheckpointReader::Open(directory, alive));
   const v1::CheckpointManifest& manifest = model.reader->manifest();
   model.labels.assign(manifest.labels().begin(), manifest.labels().end());
-  ASSIGN_OR_RETURN(
-      const ModelSpec spec,
-      MakeModelSpec(manifest.spec(), manifest.spec().model().vocabulary(),
-                    static_cast<int64_t>(model.labels.size())));
-  ASSIGN_OR_RETURN(
-      model.state,
-      MakeTrainingState(context.device, spec, MakeTrainingSpec(manifest.spec()),
-                        Purpose::kUse));
-  RETURN_IF_ERROR(
-      LoadCheckpoint(*model.reader, context.device.stream(), model.state));
   if (!model.reader->tokenizer_files().empty()) {
     ASSIGN_OR_RETURN(model.tokenizer,
                      LoadTokenizer(model.reader->tokenizer_files()));
   }
+  ASSIGN_OR_RETURN(const ModelSpec spec, ModelSpecOf(model));
+  ASSIGN_OR_RETURN(
+      model.state,
+      MakeTrainingState(context.device, spec, MakeTrainingSpec(manifest.spec()),
+                        Purpose::kUse));
+  RETURN_IF_ERROR(LoadCheckpoint(context, *model.reader, model.state));
   return model;
 }
 
@@ -77,6 +89,19 @@ absl::Status RunGenerate(const RankContext& context,
                   });
 }
 
+// Whether the model has all of the data's ids and classes: the digest is but
+// the checkpoint's own word.
+absl::Status CheckFits(const PreparedData& data, const LoadedModel& model) {
+  const int64_t vocabulary = model.state.model_spec.vocabulary;
+  if (data.vocabulary() <= vocabulary && data.labels() == model.labels) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      model.reader->directory(), " is of a model of ", vocabulary, " ids and ",
+      model.labels.size(), " labels, the data have ", data.vocabulary(),
+      " ids and ", data.labels().size(), " labels, or others"));
+}
+
 absl::Status RunEvaluate(const RankContext& context,
                          const v1::RankAssignment& assignment, Store& store,
                          const LoadedModel& model) {
@@ -85,16 +110,19 @@ absl::Status RunEvaluate(const RankContext& context,
   std::unique_ptr<Dataset> other;
   const Dataset* dataset = nullptr;
   if (action.has_data()) {
-    if (model.tokenizer == nullptr) {
-      return absl::InvalidArgumentError(
-          "evaluate --data needs a tokenizer; this job trained on token ids");
-    }
-    ASSIGN_OR_RETURN(other, OpenEvaluationData(
-                                DataOptionsOf(context, assignment),
-                                action.data(), *model.tokenizer, model.labels));
+    DataOptions options = DataOptionsOf(context, assignment);
+    // Bounds the ids of token files.
+    options.spec.mutable_model()->set_vocabulary(
+        model.state.model_spec.vocabulary);
+    absl::StatusOr<std::unique_ptr<Dataset>> opened = OpenEvaluationData(
+        options, action.data(), model.tokenizer.get(), model.labels);
+    if (!opened.ok()) return DataCause(opened.status());
+    other = *std::move(opened);
     dataset = other.get();
   } else {
     ASSIGN_OR_RETURN(own, OpenGangData(context, assignment, store));
+    RETURN_IF_ERROR(CheckSameData(*model.reader, assignment.spec(), *own));
+    RETURN_IF_ERROR(CheckFits(*own, model));
     dataset = own->validation();
     if (dataset == nullptr) {
       return absl::InvalidArgumentError(

@@ -1,11 +1,12 @@
 #include "worker/train/checkpointing.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
-#include "worker/train/failure.h"
 #include "worker/train/gather.h"
 
 namespace lockstep {
@@ -45,13 +46,20 @@ std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange range) {
   return slices;
 }
 
-// Running out of space while a checkpoint is written is the disk's, not the
-// device's.
-absl::Status DiskCause(absl::Status status) {
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    return WithCause(std::move(status), v1::CAUSE_DISK_FULL);
+// Elements read at a time, 16 MiB: a second or less of a slow disk.
+constexpr int64_t kReadElements = int64_t{4} << 20;
+
+// Reads `values`, all of tensor `name`, block by block.
+absl::Status ReadTensor(const CheckpointReader& reader, const std::string& name,
+                        const std::string& kind, absl::Span<float> values,
+                        const std::function<void()>& alive) {
+  const auto elements = static_cast<int64_t>(values.size());
+  for (int64_t offset = 0; offset < elements; offset += kReadElements) {
+    alive();
+    RETURN_IF_ERROR(
+        reader.Read(name, kind, offset, values.subspan(offset, kReadElements)));
   }
-  return status;
+  return absl::OkStatus();
 }
 
 v1::CheckpointManifest ManifestOf(const TrainingState& state,
@@ -79,12 +87,14 @@ absl::Status SaveCheckpoint(const RankContext& context,
   const int64_t elements = state.store->elements();
   // Replicas hold the same values: each writes an equal part of them.
   const FlatRange part = {elements * rank / size, elements * (rank + 1) / size};
-  absl::StatusOr<ShardDescription> shard = WriteShard(
-      TemporaryCheckpointPath(facts.job_dir, state.step, facts.generation),
-      rank, SlicesOf(state, part));
-  if (!shard.ok()) return DiskCause(shard.status());
+  ASSIGN_OR_RETURN(const ShardDescription shard,
+                   WriteShard(TemporaryCheckpointPath(facts.job_dir, state.step,
+                                                      facts.generation),
+                              rank, SlicesOf(state, part), [&] {
+                                context.reporter.SetPhase(state.step, "saving");
+                              }));
   ASSIGN_OR_RETURN(const std::vector<std::string> gathered,
-                   GatherBytes(context.world, SerializeShard(*shard)));
+                   GatherBytes(context.world, SerializeShard(shard)));
   if (!context.speaks()) return absl::OkStatus();
 
   std::vector<ShardDescription> shards;
@@ -92,39 +102,60 @@ absl::Status SaveCheckpoint(const RankContext& context,
     ASSIGN_OR_RETURN(ShardDescription parsed, ParseShard(text));
     shards.push_back(std::move(parsed));
   }
-  absl::StatusOr<FinishedCheckpoint> finished = FinishCheckpoint(
-      facts.job_dir, ManifestOf(state, facts), shards, facts.tokenizer_files);
-  if (!finished.ok()) return DiskCause(finished.status());
+  ASSIGN_OR_RETURN(const FinishedCheckpoint finished,
+                   FinishCheckpoint(facts.job_dir, ManifestOf(state, facts),
+                                    shards, facts.tokenizer_files));
   v1::RankReport report;
   v1::CheckpointPrepared& prepared = *report.mutable_checkpoint();
   prepared.set_step(state.step);
-  prepared.set_path(finished->path);
-  prepared.set_manifest_hash(finished->manifest_hash);
-  prepared.set_bytes(finished->bytes);
+  prepared.set_path(finished.path);
+  prepared.set_manifest_hash(finished.manifest_hash);
+  prepared.set_bytes(finished.bytes);
   context.reporter.Report(std::move(report));
   return absl::OkStatus();
 }
 
-absl::Status LoadCheckpoint(const CheckpointReader& reader, Stream& stream,
+absl::Status LoadCheckpoint(const RankContext& context,
+                            const CheckpointReader& reader,
                             TrainingState& state) {
+  const auto alive = [&] { context.reporter.SetPhase(0, "loading"); };
   const ParameterStore& store = *state.store;
   for (const NamedArena& arena : Arenas(state)) {
     for (size_t i = 0; i < store.tensors().size(); ++i) {
-      const std::string& name = store.tensors()[i].name;
-      if (!reader.Contains(name, arena.kind)) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("checkpoint has no ", arena.kind, " of ", name));
+      const LogicalTensor& tensor = store.tensors()[i];
+      if (!reader.Contains(tensor.name, arena.kind)) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            reader.directory(), " has no ", arena.kind, " of ", tensor.name));
+      }
+      const std::vector<int64_t> stored = reader.Shape(tensor.name, arena.kind);
+      if (stored != tensor.shape) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            reader.directory(), ": ", arena.kind, " of ", tensor.name,
+            " has shape (", absl::StrJoin(stored, ", "), "), the model's has (",
+            absl::StrJoin(tensor.shape, ", "), ")"));
       }
       const FlatRange range = store.range(static_cast<int>(i));
       RETURN_IF_ERROR(
-          reader.Read(name, arena.kind, 0,
-                      absl::MakeSpan(arena.values.data<float>() + range.begin,
-                                     range.end - range.begin)));
+          ReadTensor(reader, tensor.name, arena.kind,
+                     absl::MakeSpan(arena.values.data<float>() + range.begin,
+                                    range.end - range.begin),
+                     alive));
     }
   }
   state.step = reader.manifest().step();
   state.data_position = reader.manifest().data_position();
-  return state.store->RefreshCompute(stream);
+  return state.store->RefreshCompute(context.device.stream());
+}
+
+absl::Status CheckSameData(const CheckpointReader& reader,
+                           const v1::JobSpec& spec, const PreparedData& data) {
+  const std::string& trained_on = reader.manifest().data_digest();
+  if (data.digest() == trained_on) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the data of data.train (",
+                   absl::StrJoin(spec.data().train().path(), ", "),
+                   ") have changed: their digest is ", data.digest(), ", but ",
+                   reader.directory(), " was trained on ", trained_on));
 }
 
 }  // namespace lockstep

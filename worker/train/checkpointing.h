@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/v1/checkpoint.pb.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/data/prepared_data.h"
 #include "worker/train/rank_context.h"
 #include "worker/train/training_state.h"
 
@@ -27,7 +28,7 @@ struct CheckpointFacts {
 };
 
 // All ranks call it: replicas write a part each, rank 0 finishes and reports
-// the directory as prepared. Errors carry the cause disk_full where it is.
+// the directory as prepared.
 absl::Status SaveCheckpoint(const RankContext& context,
                             const TrainingState& state,
                             const CheckpointFacts& facts);
@@ -35,8 +36,15 @@ absl::Status SaveCheckpoint(const RankContext& context,
 // Fills parameters and, where there is an optimizer, its states; sets step and
 // data position. FAILED_PRECONDITION if a tensor is missing or of another
 // shape.
-absl::Status LoadCheckpoint(const CheckpointReader& reader, Stream& stream,
+absl::Status LoadCheckpoint(const RankContext& context,
+                            const CheckpointReader& reader,
                             TrainingState& state);
+
+// FAILED_PRECONDITION, with both digests, unless `data` (of the job `spec`)
+// hold what the checkpoint was trained on. Names and times of files are free to
+// change.
+absl::Status CheckSameData(const CheckpointReader& reader,
+                           const v1::JobSpec& spec, const PreparedData& data);
 
 }  // namespace lockstep
 

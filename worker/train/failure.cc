@@ -4,11 +4,26 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "common/files/file_error.h"
 
 namespace lockstep {
 namespace {
 
 constexpr char kCausePayload[] = "lockstep/cause";
+
+// Of a RESOURCE_EXHAUSTED.
+v1::Cause ExhaustionCause(const absl::Status& status) {
+  switch (WhatIsExhausted(status)) {
+    case ExhaustedFiles::kDisk:
+      return v1::CAUSE_DISK_FULL;
+    case ExhaustedFiles::kOpenFiles:
+      return v1::CAUSE_INTERNAL;
+    case ExhaustedFiles::kMemory:
+    case ExhaustedFiles::kNothing:
+      break;
+  }
+  return v1::CAUSE_OUT_OF_MEMORY;
+}
 
 }  // namespace
 
@@ -37,7 +52,7 @@ v1::Cause CauseOf(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented:
       return v1::CAUSE_USER_ERROR;
     case absl::StatusCode::kResourceExhausted:
-      return v1::CAUSE_OUT_OF_MEMORY;
+      return ExhaustionCause(status);
     case absl::StatusCode::kDataLoss:
       return v1::CAUSE_CORRUPT_CHECKPOINT;
     case absl::StatusCode::kUnavailable:

@@ -10,7 +10,8 @@ namespace lockstep {
 
 // `status` with `cause` attached; OK stays OK. An earlier cause is kept.
 absl::Status WithCause(absl::Status status, v1::Cause cause);
-// The attached cause, else the usual one for the code (docs/errors.md).
+// The attached cause, else the usual one for the code (docs/errors.md); of a
+// RESOURCE_EXHAUSTED that FileError made, for what ran out.
 v1::Cause CauseOf(const absl::Status& status);
 // Whether the status only says that another rank is gone: never the first
 // cause of a gang's end.

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/v1/worker_service.pb.h"
 #include "worker/data/prepared_data.h"
@@ -23,6 +24,10 @@ absl::StatusOr<std::unique_ptr<PreparedData>> OpenGangData(
 // reporter.
 DataOptions DataOptionsOf(const RankContext& context,
                           const v1::RankAssignment& assignment);
+
+// `status` of work on data. Of damaged inputs and token caches the cause is
+// user_error: DATA_LOSS is a checkpoint's elsewhere.
+absl::Status DataCause(absl::Status status);
 
 }  // namespace lockstep
 

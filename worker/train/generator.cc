@@ -105,8 +105,10 @@ absl::Status Generate(const RankContext& context, const TrainingState& state,
       action.has_max_tokens() ? action.max_tokens() : kDefaultMaxTokens;
   for (int64_t i = 0; i < most; ++i) {
     ASSIGN_OR_RETURN(
-        const std::vector<float> logits,
+        std::vector<float> logits,
         NextLogits(context.device.stream(), state, tokens, context_length));
+    // A model's vocabulary may be padded: its last ids stand for nothing.
+    logits.resize(std::min<size_t>(logits.size(), tokenizer.vocabulary()));
     const int32_t token = sampler.Draw(logits);
     if (token == tokenizer.end_token()) break;
     ASSIGN_OR_RETURN(const std::string bytes, tokenizer.DecodeOne(token));

@@ -3,7 +3,10 @@
 #ifndef LOCKSTEP_WORKER_TRAIN_RANK_CONTEXT_H_
 #define LOCKSTEP_WORKER_TRAIN_RANK_CONTEXT_H_
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/clock.h"
 #include "kernels/device.h"
@@ -21,6 +24,13 @@ class Reporter {
   virtual void Report(v1::RankReport report) = 0;
   // The latest only; also tells that the rank makes progress.
   virtual void SetProgress(int64_t step, v1::Progress progress) = 0;
+
+  // Progress that is nothing but a phase ("loading").
+  void SetPhase(int64_t step, std::string_view phase) {
+    v1::Progress progress;
+    progress.set_phase(std::string(phase));
+    SetProgress(step, std::move(progress));
+  }
 };
 
 struct RankContext {

@@ -7,6 +7,7 @@
 #include "common/model/memory_count.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/data/batch_loader.h"
 #include "worker/train/evaluator.h"
 #include "worker/train/process_memory.h"
@@ -36,9 +37,12 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
 }
 
 absl::Status Trainer::Start() {
-  v1::Progress progress;
-  progress.set_phase("loading");
-  context_.reporter.SetProgress(0, progress);
+  const auto alive = [this] { context_.reporter.SetPhase(0, "loading"); };
+  alive();
+  if (context_.speaks()) {
+    SweepStaleCheckpoints(assignment_.job_dir(),
+                          assignment_.gang().generation());
+  }
 
   const v1::JobSpec& spec = assignment_.spec();
   ASSIGN_OR_RETURN(const ModelSpec model,
@@ -48,14 +52,14 @@ absl::Status Trainer::Start() {
   ASSIGN_OR_RETURN(state_, MakeTrainingState(context_.device, model, training,
                                              Purpose::kTrain));
   if (assignment_.resume_checkpoint().empty()) {
-    state_.store->Initialize(training.seed);
+    state_.store->Initialize(training.seed, alive);
     RETURN_IF_ERROR(state_.store->RefreshCompute(context_.device.stream()));
   } else {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<CheckpointReader> reader,
-        CheckpointReader::Open(assignment_.resume_checkpoint(),
-                               CheckpointReader::Verify::kChecksums));
-    RETURN_IF_ERROR(LoadCheckpoint(*reader, context_.device.stream(), state_));
+        CheckpointReader::Open(assignment_.resume_checkpoint(), alive));
+    RETURN_IF_ERROR(CheckSameData(*reader, spec, data_));
+    RETURN_IF_ERROR(LoadCheckpoint(context_, *reader, state_));
   }
 
   total_steps_ =
@@ -131,9 +135,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::Status Trainer::Save() {
-  v1::Progress progress;
-  progress.set_phase("saving");
-  context_.reporter.SetProgress(state_.step, progress);
+  context_.reporter.SetPhase(state_.step, "saving");
   CheckpointFacts facts;
   facts.job_dir = assignment_.job_dir();
   facts.job = assignment_.gang().job();

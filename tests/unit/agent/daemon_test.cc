@@ -83,6 +83,9 @@ TEST_F(WorkerDaemonTest, MetricsPortIsPrinted) {
   auto worker = StartWorker({{"--metrics", "127.0.0.1:0"}});
   EXPECT_OK(worker->WaitForLine(testing::Stream::kStderr,
                                 "metrics listening on 127.0.0.1:", kPatience));
+  // For programs: nothing stands before it.
+  EXPECT_THAT("\n" + worker->Output(testing::Stream::kStderr),
+              HasSubstr("\nmetrics listening on 127.0.0.1:"));
 }
 
 struct Refusal {

@@ -15,7 +15,6 @@
 #include "cli/daemon_process.h"
 #include "cli/exit_code.h"
 #include "cli/field_docs.h"
-#include "cli/host_resources.h"
 #include "cli/interrupt_handler.h"
 #include "cli/job_file.h"
 #include "cli/number_text.h"
@@ -201,6 +200,17 @@ TEST(StepsFileTest, EndsWholeWhateverCameBefore) {
   EXPECT_THAT(text, ::testing::StartsWith("{\"step\":\"1\","));
 }
 
+TEST(StepsFileTest, StepsThatTheHistoryHasDroppedStay) {
+  const TempDir folder;
+  auto file = StepsFile::Open(folder.File("steps.jsonl"));
+  ASSERT_THAT(file, IsOk());
+  for (int i = 1; i <= 4; ++i) (*file)->Append(Step(i));
+  EXPECT_THAT((*file)->Finish({Step(3), Step(4), Step(5)}), IsOk());
+  const std::string text = folder.Read("steps.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  EXPECT_THAT(text, ::testing::StartsWith("{\"step\":\"1\","));
+}
+
 TEST(StepsFileTest, FullDiskAndBadPathAreToldOf) {
   EXPECT_THAT(StepsFile::Open("/nowhere/steps"),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -267,22 +277,6 @@ TEST(ClusterFileTest, ReadsBackWhatWasWritten) {
   folder.Write("cluster.json", "{\"pid\": \"x\"");
   EXPECT_THAT(ClusterFile::Read(folder.path()),
               StatusIs(absl::StatusCode::kInvalidArgument));
-}
-
-TEST(HostResourcesTest, TightestCgroupWins) {
-  const TempDir root;
-  const std::string at = root.path() + "/";
-  root.Write("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\n");
-  EXPECT_EQ(HostMemoryBytes(at), 1'024'000u);
-  root.Write("proc/self/cgroup", "0::/a/b\n");
-  root.Write("sys/fs/cgroup/a/b/memory.max", "max\n");
-  EXPECT_EQ(HostMemoryBytes(at), 1'024'000u);
-  root.Write("sys/fs/cgroup/a/memory.max", "5000\n");
-  EXPECT_EQ(HostMemoryBytes(at), 5000u);
-  root.Write("proc/self/cgroup", "4:cpu,memory:/c\n");
-  root.Write("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "4000\n");
-  EXPECT_EQ(HostMemoryBytes(at), 4000u);
-  EXPECT_GE(HostCores(), 1);
 }
 
 class DaemonProcessTest : public ::testing::Test {
@@ -372,6 +366,17 @@ TEST(InterruptHandlerTest, CountsAndComesBackAfterItsPatience) {
   EXPECT_GE(counts.size(), 3u);
   EXPECT_EQ(counts[0], 1);
   EXPECT_EQ(counts[2], 3);
+}
+
+TEST(InterruptHandlerTest, SignalThatWasIgnoredStaysIgnored) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    InterruptHandler interrupts([](int) { return absl::InfiniteDuration(); });
+    struct sigaction now = {};
+    ASSERT_EQ(sigaction(SIGHUP, nullptr, &now), 0);
+    EXPECT_EQ(now.sa_handler, SIG_IGN);
+  }
+  signal(SIGHUP, before);
 }
 
 }  // namespace

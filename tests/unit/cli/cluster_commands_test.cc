@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "cli/coordinator_client.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/cli/fake_job_service.h"
@@ -180,6 +181,35 @@ TEST_F(ClusterCommandsTest, WaitForAStateOfNowLeavesTheStream) {
   service_.AddJob("kjv-1", v1::JOB_STATE_RUNNING);
   service_.watch_hangs = true;
   EXPECT_EQ(Run({"wait", "kjv-1", "--for=running"}).code, 0);
+}
+
+TEST_F(ClusterCommandsTest, WaitComparesAnEndedJobsEndStateOnly) {
+  service_.AddJob("kjv-1", v1::JOB_STATE_FAILED);
+  // What its history begins with.
+  service_.AddState("kjv-1", v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(Run({"wait", "kjv-1", "--for=running"}).code, 1);
+  EXPECT_EQ(Run({"wait", "kjv-1", "--for=failed"}).code, 0);
+}
+
+TEST_F(ClusterCommandsTest, StreamThatIsOpenedAgainIsOfTheSameJob) {
+  service_.AddJob("kjv-1", v1::JOB_STATE_RUNNING);
+  service_.AddState("kjv-1", v1::JOB_STATE_SUCCEEDED);
+  service_.watch_breaks = {1};
+  const auto client =
+      CoordinatorClient::Connect({.address = service_.address()});
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(
+      (*client)->Watch("kjv", [](const v1::JobUpdate&) { return true; }).ok());
+  EXPECT_THAT(service_.streamed(), ElementsAre("kjv", "kjv-1"));
+}
+
+TEST_F(ClusterCommandsTest, LogsAreOfTheJobThatTheNameMeantAtFirst) {
+  service_.AddJob("kjv-1", v1::JOB_STATE_RUNNING);
+  service_.log_lines.emplace_back().set_line("line");
+  service_.log_break_after = 1;
+  service_.log_lines.emplace_back().set_line("last");
+  EXPECT_EQ(Run({"logs", "kjv", "-f"}).code, 0);
+  EXPECT_THAT(service_.streamed(), ElementsAre("kjv-1", "kjv-1"));
 }
 
 TEST_F(ClusterCommandsTest, DetachedSubmitPrintsTheId) {
@@ -362,6 +392,16 @@ TEST_F(ClusterCommandsTest, TopShowsWorkersAndLiveJobs) {
   EXPECT_THAT(result.out, HasSubstr("worker-a"));
   EXPECT_THAT(result.out, HasSubstr("kjv-1"));
   EXPECT_THAT(result.out, Not(HasSubstr("done-1")));
+}
+
+TEST_F(ClusterCommandsTest, TopLeavesOutAJobThatWasDeletedMeanwhile) {
+  service_.AddJob("kjv-1", v1::JOB_STATE_RUNNING);
+  service_.AddJob("kjv-2", v1::JOB_STATE_RUNNING);
+  service_.job_without_report = "kjv-1";
+  const CommandResult result = Run({"top"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.out, HasSubstr("kjv-2"));
+  EXPECT_THAT(result.out, Not(HasSubstr("kjv-1")));
 }
 
 TEST_F(ClusterCommandsTest, GenerateSubmitsAnActionAndPrintsItsBytes) {

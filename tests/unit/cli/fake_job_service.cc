@@ -64,6 +64,11 @@ std::vector<int64_t> FakeJobService::watched_after() const {
   return watched_after_;
 }
 
+std::vector<std::string> FakeJobService::streamed() const {
+  absl::MutexLock lock(&mutex_);
+  return streamed_;
+}
+
 std::vector<std::string> FakeJobService::cancelled() const {
   absl::MutexLock lock(&mutex_);
   return cancelled_;
@@ -116,6 +121,9 @@ grpc::Status FakeJobService::GetReport(grpc::ServerContext*,
                                        v1::JobReport* response) {
   v1::JobInfo* job = nullptr;
   const grpc::Status status = Find(request->job(), &job);
+  if (status.ok() && job->id() == job_without_report) {
+    return {grpc::StatusCode::NOT_FOUND, "deleted meanwhile"};
+  }
   if (status.ok()) *response = report;
   return status;
 }
@@ -152,6 +160,7 @@ grpc::Status FakeJobService::WatchJob(
   {
     absl::MutexLock lock(&mutex_);
     watched_after_.push_back(request->after_sequence());
+    streamed_.push_back(request->job());
     if (watches_ < watch_breaks.size()) breaks_after = watch_breaks[watches_];
     ++watches_;
   }
@@ -213,6 +222,7 @@ grpc::Status FakeJobService::GetLogs(grpc::ServerContext*,
   bool breaks = false;
   {
     absl::MutexLock lock(&mutex_);
+    streamed_.push_back(request->job());
     breaks = log_break_after >= 0 && log_calls_++ == 0;
   }
   int sent = 0;

@@ -46,6 +46,8 @@ class FakeJobService final : public v1::JobService::Service {
   std::vector<v1::StepReport> steps;
   std::vector<v1::LogLine> log_lines;
   v1::JobReport report;
+  // GetReport doesn't know this job.
+  std::string job_without_report;
   // If not OK, every Submit fails so.
   grpc::Status submit_status = grpc::Status::OK;
   // So many first Submits store the job, but their answer gets lost.
@@ -59,6 +61,8 @@ class FakeJobService final : public v1::JobService::Service {
   // What was asked.
   std::vector<v1::SubmitRequest> submits() const;
   std::vector<int64_t> watched_after() const;
+  // Jobs of WatchJob and GetLogs, as they were named.
+  std::vector<std::string> streamed() const;
   std::vector<std::string> cancelled() const;
   // Notified when a hanging watch stream has sent all it has.
   absl::Notification watch_is_idle;
@@ -101,6 +105,7 @@ class FakeJobService final : public v1::JobService::Service {
   mutable absl::Mutex mutex_;
   std::vector<v1::SubmitRequest> submits_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> watched_after_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> streamed_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
   size_t watches_ ABSL_GUARDED_BY(mutex_) = 0;
   int log_calls_ ABSL_GUARDED_BY(mutex_) = 0;

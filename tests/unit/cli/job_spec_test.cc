@@ -342,8 +342,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SpecWarningsTest, RestartIsToldOf) {
   EXPECT_THAT(SpecWarnings(SampleJob()), IsEmpty());
-  EXPECT_THAT(SpecWarnings(*Changed("restart.max_attempts=2")),
-              ::testing::ElementsAre(HasSubstr("restart: accepted")));
+  EXPECT_THAT(
+      SpecWarnings(*Changed("restart.max_attempts=2")),
+      ::testing::ElementsAre(HasSubstr("restart.max_attempts: accepted")));
+  // This one works.
+  EXPECT_THAT(SpecWarnings(*Changed("restart.hang_timeout=30s")), IsEmpty());
 }
 
 TEST(MakeModelSpecTest, VocabularyIsTheTokenizersUnlessGiven) {

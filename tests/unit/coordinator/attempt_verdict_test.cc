@@ -40,7 +40,6 @@ TEST(AttemptVerdictTest, RankThatOnlyNoticedIsNeverFirst) {
   EXPECT_FALSE(verdict.NoteExit(
       Exit(0, v1::CAUSE_EXIT, "connection closed by peer", true), "w0"));
   EXPECT_TRUE(verdict.failed());
-  EXPECT_FALSE(verdict.has_cause());
   EXPECT_TRUE(verdict.NoteExit(Exit(1, v1::CAUSE_SIGNAL, "signal 9"), "w1"));
   EXPECT_EQ(verdict.failure().rank, 1);
 }

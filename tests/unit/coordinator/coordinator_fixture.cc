@@ -34,6 +34,8 @@ CoordinatorFixture::CoordinatorFixture() {
   options_.listen = {"127.0.0.1", 0};
   options_.store_path = dir_.File("state/state.db");
   options_.job_root = dir_.File("jobs");
+  // A test's clock leaps, which is no pause.
+  options_.gangs.longest_tick_gap = absl::InfiniteDuration();
   Start();
 }
 

@@ -52,6 +52,15 @@ TEST(GangReservationTest, SilenceRefusesAtTheDeadline) {
   EXPECT_THAT(reservation.reason(), HasSubstr("no answer from worker b"));
 }
 
+TEST(GangReservationTest, ExtendedDeadlineIsLater) {
+  GangReservation reservation = Reservation();
+  reservation.Extend(absl::Seconds(5));
+  reservation.OnTime(absl::Seconds(14));
+  EXPECT_EQ(reservation.state(), State::kWaiting);
+  reservation.OnTime(absl::Seconds(15));
+  EXPECT_EQ(reservation.state(), State::kRefused);
+}
+
 TEST(GangReservationTest, StrangersAnswerChangesNothing) {
   GangReservation reservation = Reservation();
   reservation.OnAnswer("stranger", false, "no");

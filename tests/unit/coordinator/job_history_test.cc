@@ -53,6 +53,45 @@ TEST(JobHistoryTest, SequencesRiseByOneAcrossAReopen) {
   EXPECT_EQ(updates[2].event().message(), "b");
 }
 
+// What a full disk is like: the folder can't be made.
+class Obstacle {
+ public:
+  explicit Obstacle(const TempDir& dir) : path_(dir.Write("history", "")) {}
+  ~Obstacle() { std::filesystem::remove(path_); }
+
+ private:
+  const std::string path_;
+};
+
+TEST(JobHistoryTest, KeptUpdateIsWrittenWithoutAnotherOne) {
+  using Try = void (*)(std::unique_ptr<JobHistory> & history);
+  const Try tries[] = {
+      [](std::unique_ptr<JobHistory>& history) { history->TryAgain(); },
+      [](std::unique_ptr<JobHistory>& history) { history->Settle(); },
+      [](std::unique_ptr<JobHistory>& history) { history.reset(); }};
+  for (const Try try_again : tries) {
+    const TempDir dir;
+    auto history = OpenHistory(dir);
+    {
+      const Obstacle obstacle(dir);
+      history->Append(0, EventUpdate("a"));
+    }
+    EXPECT_EQ(OpenHistory(dir)->last_sequence(), 0);
+    try_again(history);
+    EXPECT_EQ(OpenHistory(dir)->last_sequence(), 1);
+  }
+}
+
+TEST(JobHistoryTest, UpdateAsLargeAsAMessageMayBeIsReadAgain) {
+  const TempDir dir;
+  v1::ActionOutput output;
+  output.set_data(std::string(15 << 20, 'x'));
+  OpenHistory(dir)->AppendOutput(1, 1, output);
+  ASSERT_OK_AND_ASSIGN(const auto updates, OpenHistory(dir)->Read(0, 10));
+  ASSERT_THAT(updates, SizeIs(1));
+  EXPECT_EQ(updates[0].output().data().size(), output.data().size());
+}
+
 TEST(JobHistoryTest, ReadResumesBehindAnySequence) {
   const TempDir dir;
   const auto history = OpenHistory(dir);

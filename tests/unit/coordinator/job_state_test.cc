@@ -56,7 +56,7 @@ TEST(JobStateTest, TerminalStatesHaveNoEdgeOut) {
   for (const JobState from : kStates) {
     bool leads_out = false;
     for (const JobState to : kStates) leads_out |= CanMove(from, to);
-    EXPECT_EQ(leads_out, !IsTerminal(from)) << JobStateWord(from);
+    EXPECT_EQ(leads_out, !IsEnded(from)) << JobStateWord(from);
   }
 }
 

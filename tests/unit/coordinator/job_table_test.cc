@@ -213,6 +213,15 @@ TEST_F(JobTableTest, HistoryTellsStatesInOrder) {
                                              "RUNNING", "SUCCEEDED"));
 }
 
+TEST_F(JobTableTest, AttemptStartsEvenIfItsHistoryCanNotBeOpened) {
+  // A file where the folder would be.
+  dir_.Write("jobs/kjv-aaaa/history", "");
+  const std::string id = Add("kjv");
+  ASSERT_EQ(id, "kjv-aaaa");
+  EXPECT_OK(table_->StartAttempt(Attempt(id), "starting"));
+  EXPECT_EQ(table_->Get(id)->state, v1::JOB_STATE_STARTING);
+}
+
 TEST_F(JobTableTest, NewestCheckpointsAreKept) {
   const std::string id = Add("kjv");
   for (int step = 1; step <= 4; ++step) {

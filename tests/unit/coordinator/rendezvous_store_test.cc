@@ -66,15 +66,16 @@ TEST_F(RendezvousStoreTest, GetWaitsForTheLastKey) {
   setter.join();
 }
 
-TEST_F(RendezvousStoreTest, DeadlineNamesTheFirstMissingKey) {
+TEST_F(RendezvousStoreTest, DeadlineNamesTheFirstMissingKeyAndCountsTheOthers) {
   ASSERT_OK(rendezvous_->Set(Gang(2), "secret", "a", "1"));
   std::thread time([&] {
     CHECK(clock_.AwaitWaiters(1)) << "nobody waits";
     clock_.Advance(absl::Seconds(61));
   });
-  EXPECT_THAT(Get({"a", "b", "c"}, absl::Seconds(60)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       HasSubstr("key b is missing")));
+  EXPECT_THAT(
+      Get({"a", "b", "c"}, absl::Seconds(60)),
+      StatusIs(absl::StatusCode::kDeadlineExceeded,
+               HasSubstr("key b is missing after 1m, and 1 other of 3")));
   time.join();
 }
 

@@ -89,7 +89,7 @@ TEST(SqliteJobStoreTest, ReopenedStoreHasEveryRecord) {
   attempt.layout.mutable_layout()->set_dp(2);
   attempt.facts.set_parameters(1234);
   attempt.secret = "secret";
-  attempt.ranks = {{"w0", "i0", "cpu:0", 1024, true},
+  attempt.ranks = {{"w0", "i0", "cpu:0", 1024, true, true},
                    {"w1", "i1", "cpu:0", 2048, false}};
   CheckpointRecord checkpoint;
   checkpoint.job = job.id;
@@ -142,6 +142,8 @@ TEST(SqliteJobStoreTest, ReopenedStoreHasEveryRecord) {
   EXPECT_EQ(state.attempts[0].ranks[1].worker, "w1");
   EXPECT_EQ(state.attempts[0].ranks[1].memory_limit_bytes, 2048u);
   EXPECT_TRUE(state.attempts[0].ranks[0].exited);
+  EXPECT_TRUE(state.attempts[0].ranks[0].ended_badly);
+  EXPECT_FALSE(state.attempts[0].ranks[1].exited);
   ASSERT_THAT(state.checkpoints, SizeIs(1));
   EXPECT_EQ(state.checkpoints[0].path, checkpoint.path);
   EXPECT_EQ(state.checkpoints[0].bytes, 4096u);

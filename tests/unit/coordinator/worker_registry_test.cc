@@ -72,8 +72,18 @@ TEST_F(WorkerRegistryTest, ConnectedWorkerOffersItsDevices) {
   EXPECT_EQ(view.devices(), 2);
   EXPECT_EQ(view.free_devices(), 2);
   EXPECT_EQ(view.workers[0].host, "10.0.0.1");
-  EXPECT_EQ(view.least_memory_bytes(), 1000u);
   EXPECT_EQ(StateOf("w0"), "READY");
+}
+
+TEST_F(WorkerRegistryTest, ExtendedLeaseEndsLater) {
+  const auto connection = Connect(Hello("w0", "i1"));
+  ASSERT_TRUE(registry_.Disconnect("w0", connection.get()));
+  clock_.Advance(absl::Seconds(60));
+  registry_.Extend(absl::Seconds(55));
+  EXPECT_THAT(registry_.Expire(), SizeIs(0));
+  EXPECT_EQ(registry_.DisconnectedFor(life_), absl::Seconds(5));
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_THAT(registry_.Expire(), SizeIs(1));
 }
 
 TEST_F(WorkerRegistryTest, HeldDevicesAreNotFreeUntilReleased) {

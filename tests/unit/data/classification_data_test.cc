@@ -71,6 +71,15 @@ TEST_F(ClassificationDataTest, AnUnknownValidationLabelNamesItsLine) {
                                         HasSubstr("x, y"))));
 }
 
+TEST_F(ClassificationDataTest, ALongUnknownLabelIsCutInTheMessage) {
+  Train("a.csv", "text,label\na,x\nb,y\n");
+  Validation("v.csv", "text,label\na," + std::string(5000, 'z') + "\n");
+  const absl::Status status = Prepare().status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("zzz...\" is none of")));
+  EXPECT_LT(status.message().size(), 500);
+}
+
 TEST_F(ClassificationDataTest, KeysOfTheSourceAreUsed) {
   v1::DataSpec& sources = *spec().mutable_data();
   sources.mutable_train()->set_text("body");

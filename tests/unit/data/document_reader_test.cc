@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/data/csv_reader.h"
-#include "worker/data/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -228,6 +228,22 @@ TEST_F(DocumentReaderTest, CsvBlocksMayEndAnywhere) {
     EXPECT_EQ(records, whole) << "blocks of " << step;
   }
   EXPECT_EQ(whole.size(), 5u);
+}
+
+TEST_F(DocumentReaderTest, RecordsOfTooManyFieldsAreRefused) {
+  EXPECT_THAT(Read("a.csv", "text\n" + std::string(20'000, ',')),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a.csv:2: the record has more than 10000")));
+}
+
+TEST_F(DocumentReaderTest, LongColumnNamesAreCutInMessages) {
+  std::string header = std::string(10'000, 'x');
+  for (int i = 0; i < 1000; ++i) header += ",y" + std::to_string(i);
+  const absl::Status status = Read("a.csv", header + "\n");
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(std::string(100, 'x') + "..., y0, y1")));
+  EXPECT_LT(status.message().size(), 500);
 }
 
 TEST_F(DocumentReaderTest, TooLongRowsAreRefused) {

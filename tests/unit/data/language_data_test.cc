@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/data/prepared_data_fixture.h"
+#include "worker/data/tokenizer.h"
 
 namespace lockstep {
 namespace {
@@ -176,6 +177,12 @@ TEST_F(LanguageDataTest, ATrainedTokenizerSeesTheTrainingPartOnly) {
   tokenizer.set_kind(v1::TOKENIZER_KIND_SENTENCEPIECE);
   tokenizer.set_vocabulary(320);
   ASSERT_OK_AND_ASSIGN(const auto data, Prepare());
+  // The five words are pieces, or nearly: a token or two a word, of 5 bytes.
+  std::vector<int32_t> tokens;
+  ASSERT_OK_AND_ASSIGN(const auto trained,
+                       LoadTokenizer(data->tokenizer_files()));
+  trained->Encode(text, tokens);
+  EXPECT_LT(tokens.size(), text.size() / 2);
   // z, y, x are bytes: not one piece.
   EXPECT_GT(data->validation()->targets(), 12);
   EXPECT_THAT(phases_, Contains("training tokenizer"));
@@ -184,8 +191,7 @@ TEST_F(LanguageDataTest, ATrainedTokenizerSeesTheTrainingPartOnly) {
   std::string decoded;
   for (int64_t i = 0; i < data->validation()->samples(); ++i) {
     for (int32_t target : Sample(*data->validation(), i).targets) {
-      ASSERT_OK_AND_ASSIGN(const std::string bytes,
-                           data->tokenizer()->DecodeOne(target));
+      ASSERT_OK_AND_ASSIGN(const std::string bytes, trained->DecodeOne(target));
       decoded += bytes;
     }
   }
@@ -231,7 +237,7 @@ TEST_F(TokenFileDataTest, WithoutAnEndTokenAllIsOneDocument) {
   EXPECT_EQ(data->train().targets(), 5);
   EXPECT_EQ(data->train().text_bytes(), 0);
   EXPECT_EQ(data->vocabulary(), 11);
-  EXPECT_EQ(data->tokenizer(), nullptr);
+  EXPECT_THAT(data->tokenizer_files(), IsEmpty());
   const MicroBatch batch = Sample(data->train(), 0);
   EXPECT_THAT(batch.tokens, ElementsAre(5, 6, 7, 8));
   EXPECT_THAT(batch.targets, ElementsAre(6, 7, 8, 9));

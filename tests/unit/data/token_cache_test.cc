@@ -54,6 +54,32 @@ TEST_F(TokenCacheTest, TheSameInputsAreTokenizedOnce) {
   EXPECT_THAT(Cached(), SizeIs(1));
 }
 
+TEST_F(TokenCacheTest, FractionCountsWithAllItsDigits) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "a\n";
+  Train("a.txt", text);
+  const auto set = [this](double fraction) {
+    spec().mutable_data()->mutable_validation()->set_fraction(fraction);
+  };
+  set(0.123456);
+  ASSERT_OK(Prepare());
+  const std::string directory = directory_;
+  set(0.1234561);
+  ASSERT_OK(Prepare());
+  EXPECT_NE(directory_, directory);
+}
+
+TEST_F(TokenCacheTest, HugeTokenizerModelIsRefusedUnread) {
+  Train("a.txt", "some text here");
+  dir_.Write("huge.model", "");
+  std::filesystem::resize_file(dir_.File("huge.model"), (64 << 20) + 1);
+  v1::TokenizerSpec& tokenizer = *spec().mutable_data()->mutable_tokenizer();
+  tokenizer.set_kind(v1::TOKENIZER_KIND_SENTENCEPIECE);
+  tokenizer.set_path("huge.model");
+  EXPECT_THAT(Prepare(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("want at most 67108864")));
+}
+
 TEST_F(TokenCacheTest, ChangedInputsOrSettingsMakeAnotherCache) {
   Train("a.txt", "some text here");
   ASSERT_OK_AND_ASSIGN(const auto first, Prepare());

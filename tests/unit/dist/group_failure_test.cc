@@ -4,11 +4,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/dist/group_ranks.h"
 #include "worker/dist/direct_collectives.h"
+#include "worker/dist/gloo_device.h"
 
 namespace lockstep {
 namespace {
@@ -297,8 +299,8 @@ TEST(GlooDeviceTest, AddressThatIsNotOfThisHost) {
   for (const char* address : {"203.0.113.77", "no-such-host.invalid", ""}) {
     EXPECT_THAT(
         GlooDevice::Create(address).status(),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data address")))
-        << address;
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr(absl::StrCat("data address \"", address, "\""))));
   }
 }
 

@@ -45,6 +45,24 @@ TEST(LearningRateTest, WsdIsStableUntilItsDecay) {
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 1.0, 75, 100), 0.5);
 }
 
+TEST(LearningRateTest, WarmUpAsLongAsTheRunEndsAtThePeak) {
+  for (const ScheduleName name :
+       {v1::SCHEDULE_NAME_CONSTANT, v1::SCHEDULE_NAME_LINEAR,
+        v1::SCHEDULE_NAME_COSINE, v1::SCHEDULE_NAME_WSD}) {
+    const ScheduleSpec schedule = Schedule(name, 10, 0.0);
+    EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 1.0, 9, 10), 0.9);
+    EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 1.0, 10, 10), 1.0);
+  }
+}
+
+TEST(LearningRateTest, OnlyStepIsAtThePeak) {
+  for (const ScheduleName name :
+       {v1::SCHEDULE_NAME_CONSTANT, v1::SCHEDULE_NAME_LINEAR,
+        v1::SCHEDULE_NAME_COSINE, v1::SCHEDULE_NAME_WSD}) {
+    EXPECT_DOUBLE_EQ(LearningRateAt(Schedule(name, 0, 0.0), 1.0, 1, 1), 1.0);
+  }
+}
+
 TEST(LearningRateTest, ScheduleShorterThanItsWarmUpNeverDecays) {
   const ScheduleSpec schedule = Schedule(v1::SCHEDULE_NAME_COSINE, 50, 0.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 1.0, 10, 10), 0.2);
