@@ -27,15 +27,22 @@ endfunction()
 # Builds all tests labelled `unit`, and what they need.
 add_custom_target(unit_tests)
 
-# lockstep_test(NAME LABEL label SOURCES file... DEPS target...): one test
+# lockstep_test(NAME LABEL label... SOURCES file... DEPS target...): one test
 # program per folder, run as one CTest test.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main)
+  if(LOCKSTEP_SANITIZE STREQUAL "thread")
+    target_sources(${name}
+                   PRIVATE ${PROJECT_SOURCE_DIR}/tests/sanitizers/tsan_absl.cc)
+    target_link_libraries(${name} PRIVATE absl::time ${CMAKE_DL_LIBS})
+    # Shared libraries must find it.
+    target_link_options(${name} PRIVATE -rdynamic)
+  endif()
   # No -fPIE of its own, which precompiled headers would have to have as well.
   set_target_properties(
     ${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
@@ -51,7 +58,7 @@ function(lockstep_test name)
       ENVIRONMENT
       "TSAN_OPTIONS=suppressions=${suppressions}/tsan.supp;LSAN_OPTIONS=suppressions=${suppressions}/lsan.supp;UBSAN_OPTIONS=print_stacktrace=1"
   )
-  if(ARG_LABEL STREQUAL "unit")
+  if(ARG_LABEL MATCHES "unit")
     add_dependencies(unit_tests ${name})
   elseif(ARG_LABEL MATCHES "integration|fault")
     # These start whole clusters; nothing else should take their cores.

@@ -105,7 +105,10 @@ absl::Status RunAssignment(RankChannel& channel) {
   const RankContext context = {
       *device,
       mesh->world(),
+      mesh->data(),
+      mesh->group(MeshAxis::kFsdp),
       mesh->group(MeshAxis::kDp),
+      static_cast<int>(assignment.layout().zero_stage()),
       {assignment.data_share_index(), assignment.data_share_count()},
       reporter,
       RealClock()};

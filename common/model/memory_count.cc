@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "common/model/logical_tensor.h"
 #include "common/model/logit_rows.h"
+#include "common/model/segment.h"
+#include "common/model/workspace.h"
 #include "common/row_stride.h"
 #include "common/spec/job_spec.h"
 
@@ -75,24 +78,125 @@ class ActivationCounter {
   const int64_t rows_;
 };
 
+// What a rank keeps of parameters, gradients and optimizer states by the stage
+// of sharding, and what it gathers: as worker/nn/parameter_store and
+// worker/parallel/data allocate.
+class StateCounter {
+ public:
+  StateCounter(const ModelSpec& model, const TrainingSpec& training,
+               const v1::Layout& layout)
+      : ranks_(layout.fsdp()),
+        stage_(layout.fsdp() > 1 ? layout.zero_stage() : 0),
+        replicas_(static_cast<int>(layout.dp())),
+        copies_(training.precision == v1::PRECISION_BF16),
+        tied_(model.task == v1::TASK_LANGUAGE_MODEL && model.tied_embeddings),
+        segments_(
+            PlanSegments(DescribeModel(model), static_cast<int>(ranks_))) {}
+
+  int64_t Parameters() const {
+    int64_t bytes = 0;
+    for (const Segment& segment : segments_) {
+      bytes += (stage_ < 3 ? Whole(segment) : segment.shard_elements) *
+               WidthOf(segment);
+      if (Copied(segment)) bytes += 4 * segment.shard_elements;
+    }
+    return bytes;
+  }
+  int64_t Gradients() const {
+    int64_t elements = 0;
+    for (const Segment& segment : segments_) {
+      elements += stage_ < 2 ? Whole(segment) : segment.shard_elements;
+    }
+    return 4 * elements;
+  }
+  int64_t States(int64_t per_element) const {
+    int64_t elements = 0;
+    for (const Segment& segment : segments_) elements += segment.shard_elements;
+    return per_element * elements;
+  }
+  // Units gathered at a time, gradients on their way to their shards, and what
+  // collectives take.
+  int64_t Buffers() const {
+    int64_t reduced = 0;
+    for (const Segment& segment : segments_) {
+      // Buckets of whole gradients may join all of them.
+      reduced = stage_ == 0 ? reduced + 4 * Whole(segment)
+                            : std::max(reduced, 4 * Whole(segment));
+    }
+    return std::max(ReduceScratchBytes(reduced, static_cast<int>(ranks_)),
+                    ReduceScratchBytes(reduced, replicas_)) +
+           Gathered();
+  }
+
+ private:
+  int64_t Gathered() const {
+    if (stage_ < 2) return 0;
+    const int units = segments_.back().unit + 1;
+    int64_t most = 0;
+    for (int unit = 0; unit + 1 < units; ++unit) {
+      // Backward: this unit's and the next one's parameters and gradients.
+      // What is added to a shard lies beside it for a while.
+      int64_t bytes = UnitGradients(unit) + UnitGradients(unit + 1) +
+                      UnitGradients(unit + 1) / ranks_ +
+                      (unit + 2 == units && tied_ ? UnitGradients(0) : 0);
+      if (stage_ == 3) {
+        bytes += UnitParameters(unit) + UnitParameters(unit + 1) +
+                 (unit + 2 == units && tied_ ? UnitParameters(0) : 0);
+      }
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
+  bool Copied(const Segment& segment) const {
+    return copies_ && segment.matrices;
+  }
+  int64_t WidthOf(const Segment& segment) const {
+    return Copied(segment) ? 2 : 4;
+  }
+  int64_t Whole(const Segment& segment) const {
+    return segment.padded_elements(static_cast<int>(ranks_));
+  }
+  int64_t UnitParameters(int unit) const {
+    int64_t bytes = 0;
+    for (const Segment& segment : segments_) {
+      if (segment.unit == unit) bytes += WidthOf(segment) * Whole(segment);
+    }
+    return bytes;
+  }
+  int64_t UnitGradients(int unit) const {
+    int64_t bytes = 0;
+    for (const Segment& segment : segments_) {
+      if (segment.unit == unit) bytes += 4 * Whole(segment);
+    }
+    return bytes;
+  }
+
+  const int64_t ranks_;
+  const int64_t stage_;
+  const int replicas_;
+  const bool copies_;
+  const bool tied_;
+  const std::vector<Segment> segments_;
+};
+
 }  // namespace
 
 v1::MemoryReport CountMemory(const ModelSpec& model,
                              const TrainingSpec& training,
                              const v1::Layout& layout) {
-  const int64_t parameters = ParameterCount(model);
   const bool bf16 = training.precision == v1::PRECISION_BF16;
   const DType dtype = ComputeDType(training.precision);
   const int64_t rows = layout.micro_batch() * training.sequence_length;
   const ActivationCounter count(model, dtype, rows);
 
   v1::MemoryReport report;
-  report.set_parameters_bytes(parameters * (bf16 ? 6 : 4));
-  report.set_gradients_bytes(parameters * 4);
+  const StateCounter states(model, training, layout);
+  report.set_parameters_bytes(states.Parameters());
+  report.set_gradients_bytes(states.Gradients());
   const bool two_moments =
       training.optimizer.name == v1::OPTIMIZER_NAME_ADAMW ||
       training.optimizer.name == v1::OPTIMIZER_NAME_LAMB;
-  report.set_optimizer_bytes(parameters * (two_moments ? 8 : 4));
+  report.set_optimizer_bytes(states.States(two_moments ? 8 : 4));
 
   const int64_t embedded = count.Activation(model.width);
   int64_t saved = embedded;
@@ -103,11 +207,16 @@ v1::MemoryReport CountMemory(const ModelSpec& model,
       saved + count.Activation(model.width) + count.Head(bf16);
   const int64_t at_last_block = saved + count.BackwardExtra();
   report.set_activations_bytes(std::max(at_head, at_last_block));
-  // Staged index tensors.
-  report.set_buffers_bytes(count.Vector(rows * 4 * 6));
-  report.set_peak_bytes(report.parameters_bytes() + report.gradients_bytes() +
-                        report.optimizer_bytes() + report.activations_bytes() +
-                        report.buffers_bytes());
+  // Staged index tensors, what is gathered and reduced, what ops take.
+  const int64_t kept = count.Vector(rows * 4 * 6) + states.Buffers();
+  const int64_t taken = OpWorkspaceBytes(model, training, rows);
+  report.set_buffers_bytes(kept + taken);
+  // Attention and norms take most in the blocks, where activations are not at
+  // their most; products of bf16 take it at the head too.
+  report.set_peak_bytes(
+      report.parameters_bytes() + report.gradients_bytes() +
+      report.optimizer_bytes() + kept +
+      std::max(at_head + (bf16 ? taken : 0), at_last_block + taken));
   return report;
 }
 

@@ -27,7 +27,6 @@ absl::Status CheckBuilt(const v1::JobSpec& spec) {
     return NotBuilt("data.tokenizer.kind", "huggingface");
   }
   const v1::ParallelSpec& parallel = spec.parallel();
-  RETURN_IF_ERROR(CheckAxis("parallel.fsdp", parallel.fsdp()));
   RETURN_IF_ERROR(CheckAxis("parallel.cp", parallel.cp()));
   RETURN_IF_ERROR(CheckAxis("parallel.tp", parallel.tp()));
   RETURN_IF_ERROR(CheckAxis("parallel.pp", parallel.pp()));

@@ -31,7 +31,6 @@ int64_t DegreeOr1(bool present, int64_t degree) { return present ? degree : 1; }
 
 absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
   const Axis axes[] = {
-      {"parallel.fsdp", DegreeOr1(parallel.has_fsdp(), parallel.fsdp())},
       {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())},
       {"parallel.tp", DegreeOr1(parallel.has_tp(), parallel.tp())},
       {"parallel.pp", DegreeOr1(parallel.has_pp(), parallel.pp())}};
@@ -43,38 +42,61 @@ absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
   return absl::OkStatus();
 }
 
-// The degree of dp, once the job's devices are known.
-absl::StatusOr<int64_t> ResolveDp(const v1::JobSpec& spec, int64_t devices,
-                                  DeviceUse use) {
+// Ranks by axis.
+struct Degrees {
+  int64_t dp = 1;
+  int64_t fsdp = 1;
+  int64_t ranks() const { return dp * fsdp; }
+  std::string ToString() const {
+    return fsdp == 1 ? absl::StrCat("dp ", dp)
+                     : absl::StrCat("dp ", dp, " x fsdp ", fsdp);
+  }
+};
+
+absl::Status CheckDegree(const char* key, int64_t degree) {
+  if (degree >= 1 && degree <= kMostDevices) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, " is ", degree, ", want 1 to ", kMostDevices));
+}
+
+// The degrees, once the job's devices are known.
+absl::StatusOr<Degrees> ResolveDegrees(const v1::JobSpec& spec, int64_t devices,
+                                       DeviceUse use) {
   const int64_t global_batch = spec.train().global_batch();
   if (!spec.has_parallel()) {
-    if (devices <= global_batch) return devices;
+    if (devices <= global_batch) return Degrees{devices, 1};
     // Ranks without a sequence to train on would be of no use.
-    if (use == DeviceUse::kAtMost) return global_batch;
+    if (use == DeviceUse::kAtMost) return Degrees{global_batch, 1};
     return absl::InvalidArgumentError(absl::StrCat(
         "resources.devices is ", devices, ", but train.global_batch is ",
         global_batch, ": each device needs at least one sequence of a batch"));
   }
-  const int64_t dp = DegreeOr1(spec.parallel().has_dp(), spec.parallel().dp());
-  if (dp < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parallel.dp is ", dp, ", want at least 1"));
-  }
-  if (dp > global_batch) {
+  const v1::ParallelSpec& parallel = spec.parallel();
+  const Degrees degrees = {DegreeOr1(parallel.has_dp(), parallel.dp()),
+                           DegreeOr1(parallel.has_fsdp(), parallel.fsdp())};
+  RETURN_IF_ERROR(CheckDegree("parallel.dp", degrees.dp));
+  RETURN_IF_ERROR(CheckDegree("parallel.fsdp", degrees.fsdp));
+  if (degrees.ranks() > global_batch) {
+    const bool one = degrees.fsdp == 1 || degrees.dp == 1;
     return absl::InvalidArgumentError(absl::StrCat(
-        "parallel.dp is ", dp, ", but train.global_batch is ", global_batch,
-        ": each replica needs at least one sequence of a batch"));
+        one ? (degrees.fsdp == 1 ? "parallel.dp" : "parallel.fsdp")
+            : "parallel.dp x parallel.fsdp",
+        " is ", degrees.ranks(), ", but train.global_batch is ", global_batch,
+        ": each rank that sees its own samples needs at least one sequence of "
+        "a batch; at most ",
+        global_batch, " would do"));
   }
-  if (dp > devices) {
+  if (degrees.ranks() > devices) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "parallel.dp is ", dp, ", but there are only ", devices, " devices"));
+        "parallel asks for ", degrees.ToString(), ", ", degrees.ranks(),
+        " ranks, but there are only ", devices, " devices"));
   }
-  if (dp < devices && use == DeviceUse::kExact) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("resources.devices is ", devices,
-                     ", but the degrees of parallel make ", dp, " ranks"));
+  if (degrees.ranks() < devices && use == DeviceUse::kExact) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.devices is ", devices, ", but the degrees of parallel make ",
+        degrees.ranks(), " ranks"));
   }
-  return dp;
+  return degrees;
 }
 
 std::string DescribeMemory(const v1::MemoryReport& memory) {
@@ -84,6 +106,37 @@ std::string DescribeMemory(const v1::MemoryReport& memory) {
                       FormatBytes(memory.optimizer_bytes()), ", activations ",
                       FormatBytes(memory.activations_bytes()), ", buffers ",
                       FormatBytes(memory.buffers_bytes()), ")");
+}
+
+// What to change so that a rank fits its limit: the smallest change that does.
+std::string WhatWouldFit(const ModelSpec& model, const TrainingSpec& training,
+                         v1::Layout layout, int64_t devices, uint64_t limit) {
+  const auto fits = [&](const v1::Layout& candidate) {
+    return CountMemory(model, training, candidate).peak_bytes() <= limit;
+  };
+  for (v1::Layout smaller = layout; smaller.micro_batch() > 1;) {
+    smaller.set_micro_batch((smaller.micro_batch() + 1) / 2);
+    if (fits(smaller)) {
+      return absl::StrCat("parallel.micro_batch ", smaller.micro_batch(),
+                          " would do");
+    }
+  }
+  const int64_t least = CountMemory(model, training, layout).peak_bytes();
+  layout.set_micro_batch(1);
+  layout.set_zero_stage(3);
+  layout.set_dp(1);
+  for (int64_t fsdp = 2; fsdp <= std::max<int64_t>(devices, 1024); fsdp *= 2) {
+    if (fsdp > training.global_batch) break;
+    layout.set_fsdp(fsdp);
+    if (!fits(layout)) continue;
+    return absl::StrCat(
+        "parallel {fsdp: ", fsdp,
+        ", micro_batch: 1}, which shards its states, would "
+        "need ",
+        FormatBytes(CountMemory(model, training, layout).peak_bytes()));
+  }
+  return absl::StrCat("devices with at least ", FormatBytes(least),
+                      " would do");
 }
 
 uint64_t LimitOf(const v1::JobSpec& spec, const v1::ClusterShape& shape) {
@@ -140,15 +193,16 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
         absl::StrCat("the job is to run on ", shape.devices(),
                      " devices, want 1 to ", kMostDevices));
   }
-  ASSIGN_OR_RETURN(const int64_t dp, ResolveDp(spec, shape.devices(), use));
+  ASSIGN_OR_RETURN(const Degrees degrees,
+                   ResolveDegrees(spec, shape.devices(), use));
   const int64_t global_batch = spec.train().global_batch();
-  const int64_t share = (global_batch + dp - 1) / dp;
+  const int64_t share = (global_batch + degrees.ranks() - 1) / degrees.ranks();
 
   v1::ResolvedLayout resolved;
-  resolved.set_world_size(dp);
+  resolved.set_world_size(degrees.ranks());
   v1::Layout& layout = *resolved.mutable_layout();
-  layout.set_dp(dp);
-  layout.set_fsdp(1);
+  layout.set_dp(degrees.dp);
+  layout.set_fsdp(degrees.fsdp);
   layout.set_zero_stage(
       spec.parallel().has_zero_stage() ? spec.parallel().zero_stage() : 3);
   layout.set_cp(1);
@@ -180,12 +234,10 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
     if (by_hand || layout.micro_batch() == 1) {
       return absl::FailedPreconditionError(absl::StrCat(
           "no layout fits: with micro_batch ", layout.micro_batch(),
-          by_hand ? " (given)" : "", " and dp ", dp, " a rank needs ",
-          DescribeMemory(memory), ", its limit is ", FormatBytes(limit),
-          by_hand && layout.micro_batch() > 1
-              ? "; a smaller parallel.micro_batch needs less"
-              : absl::StrCat("; devices with at least ",
-                             FormatBytes(memory.peak_bytes()), " would do")));
+          by_hand ? " (given)" : "", " and ", degrees.ToString(),
+          " a rank needs ", DescribeMemory(memory), ", its limit is ",
+          FormatBytes(limit), "; ",
+          WhatWouldFit(model, training, layout, shape.devices(), limit)));
     }
     layout.set_micro_batch((layout.micro_batch() + 1) / 2);
   }

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/model/workspace.h"
 #include "common/status_macros.h"
 #include "kernels/cpu/bf16_matmul.h"
 #include "kernels/cpu/cpu_ops.h"
@@ -69,8 +70,8 @@ void FillRows(CpuStream& cpu, const float* bias, float* out, int64_t stride,
 
 // Extents of the blocks that bf16 operands are widened in: scratch stays below
 // 3 x 34 MB, and an element is converted once for 2,048 multiplications.
-constexpr int64_t kOuterBlock = 2048;
-constexpr int64_t kInnerBlock = 4096;
+constexpr int64_t kOuterBlock = kWidenedOuterBlock;
+constexpr int64_t kInnerBlock = kWidenedInnerBlock;
 
 // fp32 scratch for one block of a matrix.
 struct Block {

@@ -58,13 +58,12 @@ absl::Status ServeSteps(const BenchModel& bench, int threads) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("world");
   SilentReporter reporter;
-  const RankContext context = {*device, group,    group,
-                               {},      reporter, RealClock()};
+  const RankContext context = {*device, group, group,    group,      group,
+                               0,       {},    reporter, RealClock()};
   ASSIGN_OR_RETURN(
       TrainingState state,
-      MakeTrainingState(*device, bench.model, bench.training, Purpose::kTrain));
-  state.store->Initialize(1);
-  RETURN_IF_ERROR(state.store->RefreshCompute(device->stream()));
+      MakeTrainingState(context, bench.model, bench.training, Purpose::kTrain));
+  RETURN_IF_ERROR(Initialize(context, state));
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainStep> step,
                    TrainStep::Create(context, state, *bench.training.steps));
   std::mt19937 random(1);

@@ -122,13 +122,13 @@ absl::StatusOr<Gradients> SumOfShares(const ParityCase& parity) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("dp");
   SilentReporter reporter;
-  const RankContext context = {*device, group,    group,
-                               {},      reporter, RealClock()};
+  const RankContext context = {*device, group, group,    group,      group,
+                               0,       {},    reporter, RealClock()};
   TrainingSpec training;
   training.seed = 5;
   ASSIGN_OR_RETURN(
       TrainingState state,
-      MakeTrainingState(*device, SpecOf(parity), training, Purpose::kTrain));
+      MakeTrainingState(context, SpecOf(parity), training, Purpose::kTrain));
   state.store->Initialize(training.seed);
   ASSIGN_OR_RETURN(const std::unique_ptr<TrainStep> step,
                    TrainStep::Create(context, state, 50));

@@ -8,6 +8,12 @@
 namespace lockstep {
 namespace {
 
+// Micro-batches of the largest share of `samples`.
+int64_t MostMicroBatches(int64_t samples, int64_t shares, int64_t micro_batch) {
+  const int64_t largest = (samples + shares - 1) / shares;
+  return (largest + micro_batch - 1) / micro_batch;
+}
+
 absl::Status Validate(const BatchLoader::Options& options) {
   if (options.global_batch < 1 || options.micro_batch < 1 ||
       options.first_position < 0 || options.share.count < 1 ||
@@ -94,6 +100,8 @@ StepBatch BatchLoader::Make(int64_t first, int64_t last) const {
     }
     dataset_.Append(sample, position, step.micro_batches.back());
   }
+  step.most_micro_batches = MostMicroBatches(last - first, options_.share.count,
+                                             options_.micro_batch);
   for (const MicroBatch& micro_batch : step.micro_batches) {
     step.rows += micro_batch.rows();
   }
@@ -103,12 +111,17 @@ StepBatch BatchLoader::Make(int64_t first, int64_t last) const {
 ValidationBatches::ValidationBatches(const Dataset& dataset, DataShare share,
                                      int64_t micro_batch)
     : dataset_(dataset),
+      shares_(share.count),
       micro_batch_(std::max<int64_t>(micro_batch, 1)),
       part_(ShareOf(dataset.samples(), share.index, share.count)),
       next_(part_.first) {}
 
 int64_t ValidationBatches::count() const {
   return (part_.last - part_.first + micro_batch_ - 1) / micro_batch_;
+}
+
+int64_t ValidationBatches::most_count() const {
+  return MostMicroBatches(dataset_.samples(), shares_, micro_batch_);
 }
 
 const MicroBatch* ValidationBatches::Next() {

@@ -39,6 +39,9 @@ struct StepBatch {
   // At most `micro_batch` samples each, in order; none where the share is empty
   // (fewer samples than shares).
   std::vector<MicroBatch> micro_batches;
+  // Of the share that has most. Ranks that gather parameters together all make
+  // as many passes, some of them empty.
+  int64_t most_micro_batches = 0;
   // The step's first position in the global sample sequence.
   int64_t first_position = 0;
   // Samples and valid targets of the whole global batch, all shares together.
@@ -98,13 +101,16 @@ class ValidationBatches {
  public:
   ValidationBatches(const Dataset& dataset, DataShare share,
                     int64_t micro_batch);
-  // Micro-batches of this share; 0 where it is empty.
+  // Micro-batches of this share (0 where it is empty), and of the share that
+  // has most.
   int64_t count() const;
+  int64_t most_count() const;
   // Null after the last one. Lives until the next call.
   const MicroBatch* Next();
 
  private:
   const Dataset& dataset_;
+  const int64_t shares_;
   const int64_t micro_batch_;
   const BatchShare part_;
   int64_t next_;

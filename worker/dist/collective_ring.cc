@@ -108,19 +108,19 @@ uint64_t CollectiveRing::Begin(std::string_view group, CollectiveKind kind,
                                uint64_t sequence, uint64_t bytes) {
   const uint64_t number = layout_->launched.load(std::memory_order_relaxed) + 1;
   Layout::Slot& slot = layout_->SlotOf(number);
-  slot.number.store(0, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_release);
+  slot.number.store(0, std::memory_order_relaxed);
+  // A reader that sees one of the words below sees the zero above.
   std::array<char, kCollectiveGroupBytes> name{};
   std::memcpy(name.data(), group.data(), std::min(group.size(), name.size()));
   for (int i = 0; i < kGroupWords; ++i) {
     uint64_t word;
     std::memcpy(&word, name.data() + i * sizeof(word), sizeof(word));
-    slot.group[i].store(word, std::memory_order_relaxed);
+    slot.group[i].store(word, std::memory_order_release);
   }
-  slot.kind.store(static_cast<uint64_t>(kind), std::memory_order_relaxed);
-  slot.sequence.store(sequence, std::memory_order_relaxed);
-  slot.bytes.store(bytes, std::memory_order_relaxed);
-  slot.state.store(number << 8, std::memory_order_relaxed);
+  slot.kind.store(static_cast<uint64_t>(kind), std::memory_order_release);
+  slot.sequence.store(sequence, std::memory_order_release);
+  slot.bytes.store(bytes, std::memory_order_release);
+  slot.state.store(number << 8, std::memory_order_release);
   slot.number.store(number, std::memory_order_release);
   layout_->launched.store(number, std::memory_order_release);
   return number;
@@ -146,19 +146,18 @@ std::vector<CollectiveRecord> CollectiveRing::Snapshot() const {
     CollectiveRecord record;
     record.number = number;
     record.kind =
-        static_cast<CollectiveKind>(slot.kind.load(std::memory_order_relaxed));
-    record.sequence = slot.sequence.load(std::memory_order_relaxed);
-    record.bytes = slot.bytes.load(std::memory_order_relaxed);
+        static_cast<CollectiveKind>(slot.kind.load(std::memory_order_acquire));
+    record.sequence = slot.sequence.load(std::memory_order_acquire);
+    record.bytes = slot.bytes.load(std::memory_order_acquire);
     record.state = static_cast<CollectiveState>(
         slot.state.load(std::memory_order_acquire) & 0xff);
     std::array<char, kCollectiveGroupBytes> name{};
     for (int i = 0; i < kGroupWords; ++i) {
-      const uint64_t word = slot.group[i].load(std::memory_order_relaxed);
+      const uint64_t word = slot.group[i].load(std::memory_order_acquire);
       std::memcpy(name.data() + i * sizeof(word), &word, sizeof(word));
     }
     record.group = std::string(name.data(), strnlen(name.data(), name.size()));
     // Overtaken by the writer meanwhile: what was read may be mixed.
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (slot.number.load(std::memory_order_relaxed) != number) continue;
     records.push_back(std::move(record));
   }

@@ -94,11 +94,33 @@ absl::StatusOr<std::unique_ptr<DeviceMesh>> DeviceMesh::Create(
                                factory));
     stride *= here.degree;
   }
+  RETURN_IF_ERROR(mesh->MakeDataGroup(factory));
   return mesh;
+}
+
+absl::Status DeviceMesh::MakeDataGroup(GroupFactory& factory) {
+  const Axis& fsdp = Of(MeshAxis::kFsdp);
+  const Axis& dp = Of(MeshAxis::kDp);
+  if (fsdp.degree == 1 || dp.degree == 1) return absl::OkStatus();
+  // dp comes after fsdp in rank order.
+  const int stride = degree(MeshAxis::kTp) * degree(MeshAxis::kCp);
+  const int coordinate = dp.coordinate * fsdp.degree + fsdp.coordinate;
+  ASSIGN_OR_RETURN(
+      data_,
+      MakeGroup({"data", coordinate, dp.degree * fsdp.degree,
+                 absl::StrCat("data-of-rank-", rank_ - coordinate * stride)},
+                factory));
+  return absl::OkStatus();
+}
+
+ProcessGroup& DeviceMesh::data() const {
+  if (data_ != nullptr) return *data_;
+  return group(degree(MeshAxis::kFsdp) > 1 ? MeshAxis::kFsdp : MeshAxis::kDp);
 }
 
 void DeviceMesh::Abort() {
   world_->Abort();
+  if (data_ != nullptr) data_->Abort();
   for (Axis& axis : axes_) axis.group->Abort();
 }
 

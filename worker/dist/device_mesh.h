@@ -7,7 +7,8 @@
 //
 // A rank's number counts its coordinates with tp fastest, then cp, fsdp, dp and
 // pp. Every axis has a group, of one rank where its degree is 1. All groups are
-// made up front, in one order on all ranks: the world, then tp to pp.
+// made up front, in one order on all ranks: the world, then tp to pp, then
+// fsdp x dp.
 //
 // Threads: const functions may be called from any thread; Abort too.
 #ifndef LOCKSTEP_WORKER_DIST_DEVICE_MESH_H_
@@ -47,6 +48,9 @@ class DeviceMesh {
   ProcessGroup& world() const { return *world_; }
   ProcessGroup& group(MeshAxis axis) const { return *Of(axis).group; }
 
+  // fsdp x dp: the ranks that see different samples, fsdp fastest.
+  ProcessGroup& data() const;
+
   // Aborts all groups.
   void Abort();
 
@@ -62,11 +66,15 @@ class DeviceMesh {
     return axes_[static_cast<size_t>(axis)];
   }
 
+  absl::Status MakeDataGroup(GroupFactory& factory);
+
   // Constant once Create has returned.
   const int rank_;
   const int world_size_;
   std::unique_ptr<ProcessGroup> world_;
   std::array<Axis, kMeshAxes> axes_;
+  // Null where one of the axes is all of it.
+  std::unique_ptr<ProcessGroup> data_;
 };
 
 }  // namespace lockstep

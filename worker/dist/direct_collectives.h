@@ -30,10 +30,6 @@ struct CollectiveRun {
   uint64_t slot = 0;
 };
 
-// Most bytes of scratch that a reducing collective of `tensor_bytes` (its
-// input) among `size` ranks takes.
-int64_t CollectiveScratchBytes(int64_t tensor_bytes, int size);
-
 absl::Status RunAllReduce(const CollectiveRun& run, const Tensor& tensor,
                           ReduceOp op);
 absl::Status RunReduce(const CollectiveRun& run, const Tensor& tensor,

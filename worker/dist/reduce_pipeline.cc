@@ -1,27 +1,12 @@
 #include "worker/dist/reduce_pipeline.h"
 
+#include "common/model/workspace.h"
 #include "common/status_macros.h"
 #include "worker/dist/reduction.h"
 
 namespace lockstep {
-namespace {
-
-// Pieces of each segment in flight, and the scratch for all peers' ones.
-constexpr int64_t kPiecesInFlight = 8;
-constexpr int64_t kScratchBytes = int64_t{4} << 20;
-constexpr int64_t kMaxPieceBytes = int64_t{512} << 10;
-constexpr int64_t kMinPieceBytes = int64_t{16} << 10;
-
-int64_t PieceBytes(int size) {
-  const int64_t peers = std::max(1, size - 1);
-  return std::clamp(kScratchBytes / kPiecesInFlight / peers / 64 * 64,
-                    kMinPieceBytes, kMaxPieceBytes);
-}
-
-}  // namespace
-
 int64_t PieceElements(int size, DType dtype) {
-  return PieceBytes(size) / SizeOf(dtype);
+  return ReducePieceBytes(size) / SizeOf(dtype);
 }
 
 std::vector<std::unique_ptr<GlooLink::Region>> RegisterForAll(
@@ -118,17 +103,6 @@ absl::Status ReduceOwnSegment(
     if (index + in_flight < pieces) RETURN_IF_ERROR(post(index + in_flight));
   }
   return absl::OkStatus();
-}
-
-int64_t CollectiveScratchBytes(int64_t tensor_bytes, int size) {
-  if (size == 1) return 0;
-  const int64_t pieces =
-      std::min((size - 1) * kPiecesInFlight * PieceBytes(size),
-               (size - 1) * tensor_bytes);
-  // A reduce to a root keeps its segment beside the tensor; segments are
-  // rounded up by less than this.
-  constexpr int64_t kRounding = 256;
-  return pieces + tensor_bytes / size + kRounding;
 }
 
 }  // namespace lockstep

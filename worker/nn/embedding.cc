@@ -21,7 +21,7 @@ absl::StatusOr<Residual> Embedding::Forward(const PassContext& context,
   ASSIGN_OR_RETURN(saved, context.Activation(context.batch.rows, width_));
   RETURN_IF_ERROR(ops::EmbeddingForward(
       context.stream, context.batch.tokens, context.batch.positions,
-      tokens_.compute, positions_.compute,
+      tokens_.value(), positions_.value(),
       context.DropoutAt(SiteOf(0, DropoutSite::kEmbedding)), saved));
   Residual residual;
   residual.sum = saved;
@@ -32,8 +32,8 @@ absl::Status Embedding::Backward(const PassContext& context,
                                  const Tensor& dsum) const {
   return ops::EmbeddingBackward(
       context.stream, dsum, context.batch.tokens, context.batch.positions,
-      context.DropoutAt(SiteOf(0, DropoutSite::kEmbedding)), tokens_.gradient,
-      positions_.gradient);
+      context.DropoutAt(SiteOf(0, DropoutSite::kEmbedding)), tokens_.gradient(),
+      positions_.gradient());
 }
 
 }  // namespace lockstep

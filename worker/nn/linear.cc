@@ -7,13 +7,13 @@ namespace lockstep {
 
 absl::Status Linear::Forward(const PassContext& context, const Tensor& x,
                              const Tensor& y) const {
-  return ops::Matmul(context.stream, x, Transpose::kNo, weight_.compute,
-                     Transpose::kYes, bias_.master, Accumulate::kNo, y);
+  return ops::Matmul(context.stream, x, Transpose::kNo, weight_.value(),
+                     Transpose::kYes, bias_.value(), Accumulate::kNo, y);
 }
 
 absl::Status Linear::BackwardInput(const PassContext& context, const Tensor& dy,
                                    const Tensor& dx) const {
-  return ops::Matmul(context.stream, dy, Transpose::kNo, weight_.compute,
+  return ops::Matmul(context.stream, dy, Transpose::kNo, weight_.value(),
                      Transpose::kNo, Tensor(), Accumulate::kNo, dx);
 }
 
@@ -21,9 +21,9 @@ absl::Status Linear::BackwardWeights(const PassContext& context,
                                      const Tensor& x, const Tensor& dy) const {
   RETURN_IF_ERROR(ops::Matmul(context.stream, dy, Transpose::kYes, x,
                               Transpose::kNo, Tensor(), Accumulate::kYes,
-                              weight_.gradient));
+                              weight_.gradient()));
   if (bias_.empty()) return absl::OkStatus();
-  return ops::ColumnSum(context.stream, dy, Accumulate::kYes, bias_.gradient);
+  return ops::ColumnSum(context.stream, dy, Accumulate::kYes, bias_.gradient());
 }
 
 }  // namespace lockstep

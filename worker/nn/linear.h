@@ -13,8 +13,8 @@ class Linear {
   // weight: (out, in)   bias: (out,), or empty
   Linear(Parameter weight, Parameter bias) : weight_(weight), bias_(bias) {}
 
-  int64_t out_width() const { return weight_.compute.shape()[0]; }
-  int64_t in_width() const { return weight_.compute.shape()[1]; }
+  int64_t out_width() const { return weight_.shape()[0]; }
+  int64_t in_width() const { return weight_.shape()[1]; }
 
   //   x: (N, in)   y: (N, out)
   absl::Status Forward(const PassContext& context, const Tensor& x,

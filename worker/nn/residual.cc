@@ -8,27 +8,32 @@ namespace lockstep {
 
 ResidualNorm::ResidualNorm(NormKind kind, double epsilon, Parameter weight,
                            Parameter bias)
-    : norm_{kind, static_cast<float>(epsilon), weight.master, bias.master},
-      weight_gradient_(weight.gradient),
-      bias_gradient_(bias.gradient) {}
+    : kind_(kind),
+      epsilon_(static_cast<float>(epsilon)),
+      weight_(weight),
+      bias_(bias) {}
+
+Norm ResidualNorm::ToNorm() const {
+  return {kind_, epsilon_, weight_.value(), bias_.value()};
+}
 
 absl::Status ResidualNorm::Forward(const PassContext& context,
                                    Residual residual,
                                    NormActivations& saved) const {
   const int64_t rows = residual.sum.rows(), cols = residual.sum.cols();
   ASSIGN_OR_RETURN(saved.normed, context.Activation(rows, cols));
-  if (norm_.kind == NormKind::kLayerNorm) {
+  if (kind_ == NormKind::kLayerNorm) {
     ASSIGN_OR_RETURN(saved.mean, context.Statistics(rows));
   }
   ASSIGN_OR_RETURN(saved.rstd, context.Statistics(rows));
   if (residual.branch.empty()) {
     saved.input = residual.sum;
-    return ops::NormForward(context.stream, norm_, saved.input, saved.normed,
+    return ops::NormForward(context.stream, ToNorm(), saved.input, saved.normed,
                             saved.mean, saved.rstd);
   }
   ASSIGN_OR_RETURN(saved.sum, context.Activation(rows, cols));
   saved.input = saved.sum;
-  return ops::ResidualNormForward(context.stream, norm_, residual.sum,
+  return ops::ResidualNormForward(context.stream, ToNorm(), residual.sum,
                                   residual.branch,
                                   context.DropoutAt(residual.site), saved.sum,
                                   saved.normed, saved.mean, saved.rstd);
@@ -38,18 +43,18 @@ absl::Status ResidualNorm::Backward(const PassContext& context,
                                     const NormActivations& saved,
                                     const Tensor& dnormed,
                                     const Tensor& dsum) const {
-  return ops::NormBackward(context.stream, norm_, dnormed, saved.input,
-                           saved.mean, saved.rstd, dsum, dsum, weight_gradient_,
-                           bias_gradient_);
+  return ops::NormBackward(context.stream, ToNorm(), dnormed, saved.input,
+                           saved.mean, saved.rstd, dsum, dsum,
+                           weight_.gradient(), bias_.gradient());
 }
 
 absl::Status ResidualNorm::BackwardFirst(const PassContext& context,
                                          const NormActivations& saved,
                                          const Tensor& dnormed,
                                          const Tensor& dsum) const {
-  return ops::NormBackward(context.stream, norm_, dnormed, saved.input,
+  return ops::NormBackward(context.stream, ToNorm(), dnormed, saved.input,
                            saved.mean, saved.rstd, Tensor(), dsum,
-                           weight_gradient_, bias_gradient_);
+                           weight_.gradient(), bias_.gradient());
 }
 
 absl::StatusOr<Tensor> BranchGradient(const PassContext& context, uint64_t site,

@@ -51,9 +51,13 @@ class ResidualNorm {
                              const Tensor& dnormed, const Tensor& dsum) const;
 
  private:
-  Norm norm_;
-  Tensor weight_gradient_;
-  Tensor bias_gradient_;
+  // As it is now: see Parameter.
+  Norm ToNorm() const;
+
+  const NormKind kind_;
+  const float epsilon_;
+  const Parameter weight_;
+  const Parameter bias_;
 };
 
 // Gradient of the branch: dropout's bits on `dsum`. Without dropout it is

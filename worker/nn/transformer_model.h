@@ -15,16 +15,9 @@
 #include "worker/nn/parameter_store.h"
 #include "worker/nn/pass_context.h"
 #include "worker/nn/transformer_block.h"
+#include "worker/nn/unit_observer.h"
 
 namespace lockstep {
-
-// Told when all gradients of a unit are complete for this micro-batch. Units
-// come from last to first; with tied embeddings unit 0 completes the head's.
-class UnitObserver {
- public:
-  virtual ~UnitObserver() = default;
-  virtual absl::Status AfterBackward(int unit) = 0;
-};
 
 class TransformerModel {
  public:
@@ -36,9 +29,11 @@ class TransformerModel {
   absl::Status ForwardBackward(const PassContext& context, LossSums& sums,
                                UnitObserver& observer) const;
   // Forward alone; adds to `sums`.
-  absl::Status Evaluate(const PassContext& context, LossSums& sums) const;
+  absl::Status Evaluate(const PassContext& context, LossSums& sums,
+                        UnitObserver& observer) const;
   // fp32 logits of the last row (1, V), or of each sample (S, classes).
-  absl::StatusOr<OwnedTensor> Logits(const PassContext& context) const;
+  absl::StatusOr<OwnedTensor> Logits(const PassContext& context,
+                                     UnitObserver& observer) const;
 
   // Number of units: blocks + 2.
   int units() const { return static_cast<int>(blocks_.size()) + 2; }
@@ -46,7 +41,7 @@ class TransformerModel {
  private:
   // Result of all blocks without keeping their activations.
   absl::Status ForwardOnly(
-      const PassContext& context,
+      const PassContext& context, UnitObserver& observer,
       absl::FunctionRef<absl::Status(Residual)> head) const;
 
   const Embedding embedding_;

@@ -1,5 +1,7 @@
 #include "worker/optim/momentum_optimizers.h"
 
+#include <utility>
+
 #include "common/status_macros.h"
 #include "kernels/ops/copy.h"
 #include "kernels/ops/optimizer.h"
@@ -23,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> SgdOptimizer::Create(
 
 absl::Status SgdOptimizer::Step(Stream& stream, const StepScalars* scalars) {
   for (const UpdateRange& update : ranges_) {
-    const ArenaSlicer at(store_, update.range);
+    const ArenaSlicer at(store_, update);
     const ops::SgdConstants constants = {
         static_cast<float>(spec_.momentum),
         update.decay ? static_cast<float>(spec_.weight_decay) : 0.0f};
@@ -39,14 +41,17 @@ std::vector<OptimizerState> SgdOptimizer::states() const {
 }
 
 LarsOptimizer::LarsOptimizer(const OptimizerSpec& spec,
-                             const ParameterStore& store)
+                             const ParameterStore& store, ShardSum sum)
     : spec_(spec),
       store_(store),
+      sum_(std::move(sum)),
       ranges_(UpdateRanges(store, RangeMerging::kNone)) {}
 
 absl::StatusOr<std::unique_ptr<Optimizer>> LarsOptimizer::Create(
-    Stream& stream, const OptimizerSpec& spec, const ParameterStore& store) {
-  std::unique_ptr<LarsOptimizer> optimizer(new LarsOptimizer(spec, store));
+    Stream& stream, const OptimizerSpec& spec, const ParameterStore& store,
+    ShardSum sum) {
+  std::unique_ptr<LarsOptimizer> optimizer(
+      new LarsOptimizer(spec, store, std::move(sum)));
   ASSIGN_OR_RETURN(optimizer->momentum_, MakeStateArena(stream, store));
   ASSIGN_OR_RETURN(optimizer->ratios_,
                    MakeRatios(stream, optimizer->ranges_.size()));
@@ -55,24 +60,24 @@ absl::StatusOr<std::unique_ptr<Optimizer>> LarsOptimizer::Create(
 
 absl::Status LarsOptimizer::Step(Stream& stream, const StepScalars* scalars) {
   ASSIGN_OR_RETURN(const std::vector<double> weights,
-                   RangeNorms(stream, ranges_, store_.master()));
+                   MasterNorms(stream, store_, ranges_, sum_));
   ASSIGN_OR_RETURN(const std::vector<double> gradients,
-                   RangeNorms(stream, ranges_, store_.gradient()));
+                   GradientNorms(stream, store_, ranges_, sum_));
   StepScalars host;
   ASSIGN_OR_RETURN(host, ReadScalars(stream, scalars));
   std::vector<float> ratios(ranges_.size(), 1.0f);
   for (size_t i = 0; i < ranges_.size(); ++i) {
     // The update multiplies gradients by the clip factor, so their norm too.
-    const double gradient = gradients[i] * host.clip_factor;
-    if (ranges_[i].decay && weights[i] > 0.0 && gradient > 0.0) {
-      ratios[i] =
-          static_cast<float>(spec_.trust_coefficient * weights[i] /
-                             (gradient + spec_.weight_decay * weights[i]));
+    const double gradient = gradients[ranges_[i].tensor] * host.clip_factor;
+    const double weight = weights[ranges_[i].tensor];
+    if (ranges_[i].decay && weight > 0.0 && gradient > 0.0) {
+      ratios[i] = static_cast<float>(spec_.trust_coefficient * weight /
+                                     (gradient + spec_.weight_decay * weight));
     }
   }
   RETURN_IF_ERROR(ops::CopyFromHost(stream, ratios.data(), ratios_));
   for (size_t i = 0; i < ranges_.size(); ++i) {
-    const ArenaSlicer at(store_, ranges_[i].range);
+    const ArenaSlicer at(store_, ranges_[i]);
     const ops::LarsConstants constants = {
         static_cast<float>(spec_.momentum),
         ranges_[i].decay ? static_cast<float>(spec_.weight_decay) : 0.0f};

@@ -3,6 +3,7 @@
 #define LOCKSTEP_WORKER_OPTIM_MOMENTUM_OPTIMIZERS_H_
 
 #include "worker/optim/optimizer.h"
+#include "worker/optim/trust_ratio.h"
 #include "worker/optim/update_range.h"
 
 namespace lockstep {
@@ -20,23 +21,26 @@ class SgdOptimizer : public Optimizer {
   const OptimizerSpec spec_;
   const ParameterStore& store_;
   const std::vector<UpdateRange> ranges_;
-  OwnedTensor momentum_;  // (elements,) fp32
+  OwnedTensor momentum_;  // (shard_elements,) fp32
 };
 
 class LarsOptimizer : public Optimizer {
  public:
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
-      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store);
+      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store,
+      ShardSum sum);
   absl::Status Step(Stream& stream, const StepScalars* scalars) override;
   std::vector<OptimizerState> states() const override;
 
  private:
-  LarsOptimizer(const OptimizerSpec& spec, const ParameterStore& store);
+  LarsOptimizer(const OptimizerSpec& spec, const ParameterStore& store,
+                ShardSum sum);
 
   const OptimizerSpec spec_;
   const ParameterStore& store_;
+  const ShardSum sum_;
   const std::vector<UpdateRange> ranges_;
-  OwnedTensor momentum_;  // (elements,) fp32
+  OwnedTensor momentum_;  // (shard_elements,) fp32
   OwnedTensor ratios_;    // (ranges,) fp32
 };
 

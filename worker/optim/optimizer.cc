@@ -1,6 +1,7 @@
 #include "worker/optim/optimizer.h"
 
 #include <cmath>
+#include <utility>
 
 #include "worker/optim/moment_optimizers.h"
 #include "worker/optim/momentum_optimizers.h"
@@ -8,16 +9,17 @@
 namespace lockstep {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
-    Stream& stream, const OptimizerSpec& spec, const ParameterStore& store) {
+    Stream& stream, const OptimizerSpec& spec, const ParameterStore& store,
+    ShardSum sum) {
   switch (spec.name) {
     case v1::OPTIMIZER_NAME_SGD:
       return SgdOptimizer::Create(stream, spec, store);
     case v1::OPTIMIZER_NAME_ADAMW:
       return AdamWOptimizer::Create(stream, spec, store);
     case v1::OPTIMIZER_NAME_LARS:
-      return LarsOptimizer::Create(stream, spec, store);
+      return LarsOptimizer::Create(stream, spec, store, std::move(sum));
     case v1::OPTIMIZER_NAME_LAMB:
-      return LambOptimizer::Create(stream, spec, store);
+      return LambOptimizer::Create(stream, spec, store, std::move(sum));
     case v1::OPTIMIZER_NAME_UNSPECIFIED:
     case v1::OptimizerName_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::OptimizerName_INT_MAX_SENTINEL_DO_NOT_USE_:

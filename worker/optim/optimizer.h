@@ -15,22 +15,25 @@
 #include "kernels/step_scalars.h"
 #include "kernels/stream.h"
 #include "worker/nn/parameter_store.h"
+#include "worker/optim/trust_ratio.h"
 
 namespace lockstep {
 
-// One state of every parameter, in the order and extent of the parameters'
-// arena. `kind` is a checkpoint's: "first_moment", "second_moment", "momentum".
+// One state of every element of this rank's shards, one shard after another.
+// `kind` is a checkpoint's: "first_moment", "second_moment", "momentum".
 struct OptimizerState {
   std::string kind;
-  Tensor values;  // (elements,) fp32
+  Tensor values;  // (shard_elements,) fp32
 };
 
 // Threads: one at a time. `store` must outlive it.
 class Optimizer {
  public:
   // States start at zero. RESOURCE_EXHAUSTED if the device's limit is passed.
+  // `sum` adds over the ranks among which the store is sharded.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
-      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store);
+      Stream& stream, const OptimizerSpec& spec, const ParameterStore& store,
+      ShardSum sum = nullptr);
   virtual ~Optimizer() = default;
 
   // One update of all trainable parameters, and of their bf16 copies. Consumes

@@ -10,7 +10,7 @@ absl::StatusOr<OwnedTensor> MakeStateArena(Stream& stream,
                                            const ParameterStore& store) {
   ASSIGN_OR_RETURN(
       OwnedTensor arena,
-      AllocateTensor(stream, DType::kFloat32, {store.elements()},
+      AllocateTensor(stream, DType::kFloat32, {store.shard_elements()},
                      MemoryCategory::kOptimizerState, RowPadding::kDense));
   RETURN_IF_ERROR(ops::Zero(stream, arena));
   return arena;

@@ -8,11 +8,11 @@
 #include "kernels/owned_tensor.h"
 #include "kernels/step_scalars.h"
 #include "kernels/stream.h"
-#include "worker/nn/parameter_store.h"
+#include "worker/optim/update_range.h"
 
 namespace lockstep {
 
-// One zero for each parameter: (elements,) fp32.
+// One zero for each element of this rank's shards: (shard_elements,) fp32.
 absl::StatusOr<OwnedTensor> MakeStateArena(Stream& stream,
                                            const ParameterStore& store);
 // (count,) fp32, uninitialised.
@@ -24,21 +24,29 @@ absl::StatusOr<StepScalars> ReadScalars(Stream& stream,
 // The same range of several arenas.
 class ArenaSlicer {
  public:
-  ArenaSlicer(const ParameterStore& store, FlatRange range)
-      : store_(store), range_(range) {}
+  ArenaSlicer(const ParameterStore& store, const UpdateRange& update)
+      : store_(store), update_(update) {}
+  // Of an arena of states.
   Tensor Of(const Tensor& arena) const {
-    return arena.Slice(range_.begin, range_.end - range_.begin);
+    return arena.Slice(
+        store_.shard_begin(update_.segment) + update_.range.begin,
+        update_.range.size());
   }
-  Tensor master() const { return Of(store_.master()); }
-  Tensor gradient() const { return Of(store_.gradient()); }
-  // Empty in fp32.
+  Tensor master() const { return Part(store_.master(update_.segment)); }
+  Tensor gradient() const { return Part(store_.gradient(update_.segment)); }
+  // Empty where the master is computed with.
   Tensor compute_copy() const {
-    return store_.has_compute_copy() ? Of(store_.compute()) : Tensor();
+    const Tensor& copy = store_.compute_copy(update_.segment);
+    return copy.empty() ? Tensor() : Part(copy);
   }
 
  private:
+  Tensor Part(const Tensor& shard) const {
+    return shard.Slice(update_.range.begin, update_.range.size());
+  }
+
   const ParameterStore& store_;
-  const FlatRange range_;
+  const UpdateRange& update_;
 };
 
 }  // namespace lockstep

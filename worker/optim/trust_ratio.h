@@ -2,20 +2,29 @@
 #ifndef LOCKSTEP_WORKER_OPTIM_TRUST_RATIO_H_
 #define LOCKSTEP_WORKER_OPTIM_TRUST_RATIO_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/stream.h"
-#include "kernels/tensor.h"
 #include "worker/optim/update_range.h"
 
 namespace lockstep {
 
-// Norm of each range of a flat fp32 arena. Waits for the stream.
-absl::StatusOr<std::vector<double>> RangeNorms(
-    Stream& stream, const std::vector<UpdateRange>& ranges,
-    const Tensor& arena);
+// Replaces each value by its sum over the ranks that share the states; null
+// where there is one rank.
+using ShardSum = std::function<absl::Status(absl::Span<double>)>;
+
+// Norm of each logical tensor's master values, and of its gradient, of which
+// this rank's shards hold `ranges`. Waits for the stream, and for other ranks.
+absl::StatusOr<std::vector<double>> MasterNorms(
+    Stream& stream, const ParameterStore& store,
+    const std::vector<UpdateRange>& ranges, const ShardSum& sum);
+absl::StatusOr<std::vector<double>> GradientNorms(
+    Stream& stream, const ParameterStore& store,
+    const std::vector<UpdateRange>& ranges, const ShardSum& sum);
 
 }  // namespace lockstep
 

@@ -5,17 +5,19 @@ namespace lockstep {
 std::vector<UpdateRange> UpdateRanges(const ParameterStore& store,
                                       RangeMerging merging) {
   std::vector<UpdateRange> ranges;
-  for (size_t i = 0; i < store.tensors().size(); ++i) {
-    const LogicalTensor& tensor = store.tensors()[i];
+  for (const ShardPiece& piece : store.pieces()) {
+    const LogicalTensor& tensor = store.tensors()[piece.tensor];
     if (!tensor.trainable) continue;
-    const FlatRange range = store.range(static_cast<int>(i));
     const bool joins = merging == RangeMerging::kNeighbours &&
-                       !ranges.empty() && ranges.back().decay == tensor.decay &&
-                       ranges.back().range.end == range.begin;
+                       !ranges.empty() &&
+                       ranges.back().segment == piece.segment &&
+                       ranges.back().decay == tensor.decay &&
+                       ranges.back().range.end == piece.range.begin;
     if (joins) {
-      ranges.back().range.end = range.end;
+      ranges.back().range.end = piece.range.end;
     } else {
-      ranges.push_back({range, tensor.decay});
+      ranges.push_back(
+          {piece.segment, piece.range, tensor.decay, piece.tensor});
     }
   }
   return ranges;

@@ -1,4 +1,4 @@
-// The ranges of the flat arenas that an optimizer updates alike.
+// The ranges of a rank's shards that an optimizer updates alike.
 #ifndef LOCKSTEP_WORKER_OPTIM_UPDATE_RANGE_H_
 #define LOCKSTEP_WORKER_OPTIM_UPDATE_RANGE_H_
 
@@ -9,9 +9,13 @@
 namespace lockstep {
 
 struct UpdateRange {
+  int segment = 0;
+  // Within this rank's shard of the segment.
   FlatRange range;
   // Decay, and trust ratios, apply.
   bool decay = false;
+  // The (first) logical tensor in it.
+  int tensor = 0;
 };
 
 enum class RangeMerging {

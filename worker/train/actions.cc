@@ -62,7 +62,7 @@ absl::StatusOr<LoadedModel> LoadModel(const RankContext& context,
   ASSIGN_OR_RETURN(const ModelSpec spec, ModelSpecOf(model));
   ASSIGN_OR_RETURN(
       model.state,
-      MakeTrainingState(context.device, spec, MakeTrainingSpec(manifest.spec()),
+      MakeTrainingState(context, spec, MakeTrainingSpec(manifest.spec()),
                         Purpose::kUse));
   RETURN_IF_ERROR(LoadCheckpoint(context, *model.reader, model.state));
   return model;
@@ -79,10 +79,10 @@ absl::Status RunGenerate(const RankContext& context,
     return absl::InvalidArgumentError(
         "generate needs a tokenizer; this job trained on token ids");
   }
-  if (!context.speaks()) return absl::OkStatus();
   return Generate(context, model.state, *model.tokenizer, action,
                   model.state.training_spec.sequence_length,
                   [&](const std::string& bytes) {
+                    if (!context.speaks()) return;
                     v1::RankReport report;
                     report.mutable_output()->set_data(bytes);
                     context.reporter.Report(std::move(report));

@@ -12,35 +12,45 @@
 namespace lockstep {
 namespace {
 
-struct NamedArena {
+// One kind of values of this rank's shards.
+struct ShardValues {
   std::string kind;
-  Tensor values;
+  // fp32, flat, of a segment's shard.
+  std::function<Tensor(int segment)> of;
 };
 
-std::vector<NamedArena> Arenas(const TrainingState& state) {
-  std::vector<NamedArena> arenas = {{"parameter", state.store->master()}};
-  if (state.optimizer != nullptr) {
-    for (const OptimizerState& states : state.optimizer->states()) {
-      arenas.push_back({states.kind, states.values});
-    }
+std::vector<ShardValues> AllValues(const TrainingState& state) {
+  const ParameterStore& store = *state.store;
+  std::vector<ShardValues> all = {
+      {"parameter", [&store](int segment) { return store.master(segment); }}};
+  if (state.optimizer == nullptr) return all;
+  for (const OptimizerState& states : state.optimizer->states()) {
+    all.push_back({states.kind, [&store, values = states.values](int segment) {
+                     return values.Slice(
+                         store.shard_begin(segment),
+                         store.segments()[segment].shard_elements);
+                   }});
   }
-  return arenas;
+  return all;
 }
 
-// The slices of `range` of the flat arenas, cut at logical tensors.
-std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange range) {
+// What `part` of all of this rank's shards, one after another, holds of each
+// logical tensor.
+std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange part) {
   std::vector<TensorSlice> slices;
   const ParameterStore& store = *state.store;
-  for (const NamedArena& arena : Arenas(state)) {
-    for (size_t i = 0; i < store.tensors().size(); ++i) {
-      const FlatRange tensor = store.range(static_cast<int>(i));
-      const int64_t begin = std::max(range.begin, tensor.begin);
-      const int64_t end = std::min(range.end, tensor.end);
+  for (const ShardValues& values : AllValues(state)) {
+    for (const ShardPiece& piece : store.pieces()) {
+      const int64_t shard = store.shard_begin(piece.segment);
+      const int64_t begin = std::max(part.begin - shard, piece.range.begin);
+      const int64_t end = std::min(part.end - shard, piece.range.end);
       if (begin >= end) continue;
-      slices.push_back({store.tensors()[i].name, arena.kind,
-                        store.tensors()[i].shape, begin - tensor.begin,
-                        absl::MakeConstSpan(arena.values.data<float>() + begin,
-                                            end - begin)});
+      const LogicalTensor& tensor = store.tensors()[piece.tensor];
+      slices.push_back(
+          {tensor.name, values.kind, tensor.shape,
+           piece.tensor_offset + begin - piece.range.begin,
+           absl::MakeConstSpan(values.of(piece.segment).data<float>() + begin,
+                               end - begin)});
     }
   }
   return slices;
@@ -49,15 +59,37 @@ std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange range) {
 // Elements read at a time, 16 MiB: a second or less of a slow disk.
 constexpr int64_t kReadElements = int64_t{4} << 20;
 
-// Reads `values`, all of tensor `name`, block by block.
+// Reads `values`, which begin at element `first` of tensor `name`, block by
+// block.
 absl::Status ReadTensor(const CheckpointReader& reader, const std::string& name,
-                        const std::string& kind, absl::Span<float> values,
+                        const std::string& kind, int64_t first,
+                        absl::Span<float> values,
                         const std::function<void()>& alive) {
   const auto elements = static_cast<int64_t>(values.size());
   for (int64_t offset = 0; offset < elements; offset += kReadElements) {
     alive();
-    RETURN_IF_ERROR(
-        reader.Read(name, kind, offset, values.subspan(offset, kReadElements)));
+    RETURN_IF_ERROR(reader.Read(name, kind, first + offset,
+                                values.subspan(offset, kReadElements)));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the checkpoint has all of the model's tensors, in their shapes.
+absl::Status CheckTensors(const CheckpointReader& reader,
+                          const std::vector<LogicalTensor>& tensors,
+                          const std::string& kind) {
+  for (const LogicalTensor& tensor : tensors) {
+    if (!reader.Contains(tensor.name, kind)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          reader.directory(), " has no ", kind, " of ", tensor.name));
+    }
+    const std::vector<int64_t> stored = reader.Shape(tensor.name, kind);
+    if (stored != tensor.shape) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          reader.directory(), ": ", kind, " of ", tensor.name, " has shape (",
+          absl::StrJoin(stored, ", "), "), the model's has (",
+          absl::StrJoin(tensor.shape, ", "), ")"));
+    }
   }
   return absl::OkStatus();
 }
@@ -83,14 +115,16 @@ v1::CheckpointManifest ManifestOf(const TrainingState& state,
 absl::Status SaveCheckpoint(const RankContext& context,
                             const TrainingState& state,
                             const CheckpointFacts& facts) {
-  const int rank = context.world.rank(), size = context.world.size();
-  const int64_t elements = state.store->elements();
+  const int64_t elements = state.store->shard_elements();
   // Replicas hold the same values: each writes an equal part of them.
-  const FlatRange part = {elements * rank / size, elements * (rank + 1) / size};
+  const int replica = context.replicas.rank(),
+            replicas = context.replicas.size();
+  const FlatRange part = {elements * replica / replicas,
+                          elements * (replica + 1) / replicas};
   ASSIGN_OR_RETURN(const ShardDescription shard,
                    WriteShard(TemporaryCheckpointPath(facts.job_dir, state.step,
                                                       facts.generation),
-                              rank, SlicesOf(state, part), [&] {
+                              context.world.rank(), SlicesOf(state, part), [&] {
                                 context.reporter.SetPhase(state.step, "saving");
                               }));
   ASSIGN_OR_RETURN(const std::vector<std::string> gathered,
@@ -120,31 +154,21 @@ absl::Status LoadCheckpoint(const RankContext& context,
                             TrainingState& state) {
   const auto alive = [&] { context.reporter.SetPhase(0, "loading"); };
   const ParameterStore& store = *state.store;
-  for (const NamedArena& arena : Arenas(state)) {
-    for (size_t i = 0; i < store.tensors().size(); ++i) {
-      const LogicalTensor& tensor = store.tensors()[i];
-      if (!reader.Contains(tensor.name, arena.kind)) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            reader.directory(), " has no ", arena.kind, " of ", tensor.name));
-      }
-      const std::vector<int64_t> stored = reader.Shape(tensor.name, arena.kind);
-      if (stored != tensor.shape) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            reader.directory(), ": ", arena.kind, " of ", tensor.name,
-            " has shape (", absl::StrJoin(stored, ", "), "), the model's has (",
-            absl::StrJoin(tensor.shape, ", "), ")"));
-      }
-      const FlatRange range = store.range(static_cast<int>(i));
-      RETURN_IF_ERROR(
-          ReadTensor(reader, tensor.name, arena.kind,
-                     absl::MakeSpan(arena.values.data<float>() + range.begin,
-                                    range.end - range.begin),
-                     alive));
+  for (const ShardValues& values : AllValues(state)) {
+    RETURN_IF_ERROR(CheckTensors(reader, store.tensors(), values.kind));
+    for (const ShardPiece& piece : store.pieces()) {
+      RETURN_IF_ERROR(ReadTensor(
+          reader, store.tensors()[piece.tensor].name, values.kind,
+          piece.tensor_offset,
+          absl::MakeSpan(
+              values.of(piece.segment).data<float>() + piece.range.begin,
+              piece.range.size()),
+          alive));
     }
   }
   state.step = reader.manifest().step();
   state.data_position = reader.manifest().data_position();
-  return state.store->RefreshCompute(context.device.stream());
+  return PublishMasters(context, state);
 }
 
 absl::Status CheckSameData(const CheckpointReader& reader,

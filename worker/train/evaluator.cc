@@ -20,18 +20,23 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
       static_cast<double>(std::max<int64_t>(1, batches.count()));
   double done = 0.0;
   LossSums sums;
-  while (const MicroBatch* batch = batches.Next()) {
+  for (int64_t turn = 0; turn < batches.most_count(); ++turn) {
+    const MicroBatch* batch = batches.Next();
+    if (batch == nullptr) {
+      RETURN_IF_ERROR(VisitForward(state.model->units(), *state.parallel));
+      continue;
+    }
     ASSIGN_OR_RETURN(const DeviceBatch staged, StageBatch(stream, *batch));
     PassContext pass = {stream, ComputeDType(state.training_spec.precision),
                         nullptr, staged};
-    RETURN_IF_ERROR(state.model->Evaluate(pass, sums));
+    RETURN_IF_ERROR(state.model->Evaluate(pass, sums, *state.parallel));
     v1::Progress progress;
     progress.set_phase("evaluating");
     progress.set_fraction(++done / count);
     context.reporter.SetProgress(state.step, progress);
   }
   std::array<double, 2> totals = {sums.loss, static_cast<double>(sums.correct)};
-  RETURN_IF_ERROR(SumOverRanks(context.replicas, absl::MakeSpan(totals)));
+  RETURN_IF_ERROR(SumOverRanks(context.data, absl::MakeSpan(totals)));
 
   v1::EvaluationReport report;
   const double targets =

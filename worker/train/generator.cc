@@ -83,7 +83,8 @@ absl::StatusOr<std::vector<float>> NextLogits(
                    StageBatch(stream, LastTokens(tokens, context_length)));
   const PassContext pass = {stream, ComputeDType(state.training_spec.precision),
                             nullptr, staged};
-  ASSIGN_OR_RETURN(const OwnedTensor logits, state.model->Logits(pass));
+  ASSIGN_OR_RETURN(const OwnedTensor logits,
+                   state.model->Logits(pass, *state.parallel));
   std::vector<float> host(logits->cols());
   // One row: dense whatever its stride.
   const Tensor row(logits->raw(), DType::kFloat32, {logits->cols()},
@@ -109,7 +110,11 @@ absl::Status Generate(const RankContext& context, const TrainingState& state,
         NextLogits(context.device.stream(), state, tokens, context_length));
     // A model's vocabulary may be padded: its last ids stand for nothing.
     logits.resize(std::min<size_t>(logits.size(), tokenizer.vocabulary()));
-    const int32_t token = sampler.Draw(logits);
+    // All ranks compute, as they may hold a part of the model each; rank 0
+    // decides.
+    int32_t token = sampler.Draw(logits);
+    const Tensor decision(&token, DType::kInt32, {1}, DeviceKind::kCpu);
+    RETURN_IF_ERROR(context.world.Broadcast(decision, 0)->Wait());
     if (token == tokenizer.end_token()) break;
     ASSIGN_OR_RETURN(const std::string bytes, tokenizer.DecodeOne(token));
     emit(bytes);

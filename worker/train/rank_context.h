@@ -35,9 +35,14 @@ class Reporter {
 
 struct RankContext {
   Device& device;
-  // All ranks of the job, and the replicas that share gradients.
+  // All ranks of the job.
   ProcessGroup& world;
+  // Those that see different samples; among them those that share one replica's
+  // states, by `zero_stage`, and those that hold the same part of them.
+  ProcessGroup& data;
+  ProcessGroup& shards;
   ProcessGroup& replicas;
+  int zero_stage = 0;
   DataShare share;
   Reporter& reporter;
   Clock& clock;

@@ -11,6 +11,7 @@
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/optimizer.h"
 #include "worker/optim/lr_schedule.h"
+#include "worker/optim/trust_ratio.h"
 #include "worker/train/failure.h"
 #include "worker/train/gather.h"
 
@@ -31,10 +32,7 @@ float ClipFactor(const TrainingSpec& spec, double norm) {
 
 TrainStep::TrainStep(const RankContext& context, TrainingState& state,
                      int64_t total_steps)
-    : context_(context),
-      state_(state),
-      total_steps_(total_steps),
-      ddp_(context.replicas, *state.store, BucketBytes(*state.store)) {}
+    : context_(context), state_(state), total_steps_(total_steps) {}
 
 absl::StatusOr<std::unique_ptr<TrainStep>> TrainStep::Create(
     const RankContext& context, TrainingState& state, int64_t total_steps) {
@@ -64,10 +62,22 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
       1.0f / static_cast<float>(std::max<int64_t>(1, batch.valid_targets));
   SetBiasCorrections(spec.optimizer, state_.step + 1, scalars_);
   RETURN_IF_ERROR(PublishScalars());
-  RETURN_IF_ERROR(ops::Zero(stream, state_.store->gradient()));
+  RETURN_IF_ERROR(state_.store->ZeroGradients(stream));
 
   LossSums sums;
-  for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+  const auto own = static_cast<int64_t>(batch.micro_batches.size());
+  const int64_t turns = std::max(own, batch.most_micro_batches);
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    state_.parallel->BeginMicroBatch(turn + 1 == turns
+                                         ? DataParallel::Turn::kLast
+                                         : DataParallel::Turn::kAccumulate);
+    // Empty passes come first: the last turn overlaps most.
+    const int64_t i = turn - (turns - own);
+    if (i < 0) {
+      RETURN_IF_ERROR(
+          VisitForTraining(state_.model->units(), *state_.parallel));
+      continue;
+    }
     ASSIGN_OR_RETURN(const DeviceBatch staged,
                      StageBatch(stream, batch.micro_batches[i]));
     const PassContext pass = {stream,
@@ -76,14 +86,12 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
                               staged,
                               static_cast<float>(state_.model_spec.dropout),
                               spec.seed};
-    ddp_.BeginMicroBatch(i + 1 == batch.micro_batches.size()
-                             ? Ddp::Turn::kLast
-                             : Ddp::Turn::kAccumulate);
-    RETURN_IF_ERROR(state_.model->ForwardBackward(pass, sums, ddp_));
+    RETURN_IF_ERROR(
+        state_.model->ForwardBackward(pass, sums, *state_.parallel));
   }
-  RETURN_IF_ERROR(ddp_.Finish());
+  RETURN_IF_ERROR(state_.parallel->FinishGradients());
   std::array<double, 2> totals = {sums.loss, static_cast<double>(batch.rows)};
-  RETURN_IF_ERROR(SumOverRanks(context_.replicas, absl::MakeSpan(totals)));
+  RETURN_IF_ERROR(SumOverRanks(context_.data, absl::MakeSpan(totals)));
   StepResult result;
   result.loss = totals[0] /
                 static_cast<double>(std::max<int64_t>(1, batch.valid_targets));
@@ -96,10 +104,16 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
 absl::StatusOr<double> TrainStep::GradientNorm() {
   Stream& stream = context_.device.stream();
   RETURN_IF_ERROR(ops::Zero(stream, norm_sum_));
-  RETURN_IF_ERROR(ops::SumOfSquares(stream, state_.store->gradient(),
-                                    norm_sum_->data<double>()));
+  for (size_t s = 0; s < state_.store->segments().size(); ++s) {
+    RETURN_IF_ERROR(
+        ops::SumOfSquares(stream, state_.store->gradient(static_cast<int>(s)),
+                          norm_sum_->data<double>()));
+  }
   double sum = 0.0;
   RETURN_IF_ERROR(ops::CopyToHost(stream, norm_sum_, &sum));
+  if (context_.shards.size() > 1) {
+    RETURN_IF_ERROR(SumOverRanks(context_.shards, absl::MakeSpan(&sum, 1)));
+  }
   return std::sqrt(sum);
 }
 
@@ -118,6 +132,7 @@ absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
   RETURN_IF_ERROR(PublishScalars());
   RETURN_IF_ERROR(state_.optimizer->Step(context_.device.stream(),
                                          device_scalars_->data<StepScalars>()));
+  RETURN_IF_ERROR(state_.parallel->PublishParameters());
   ++state_.step;
   state_.data_position = batch.first_position + batch.samples;
   return result;
@@ -126,19 +141,16 @@ absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
 absl::Status TrainStep::NotFinite(double loss, double norm) {
   const ParameterStore& store = *state_.store;
   std::string where = "no single gradient";
-  for (size_t i = 0; i < store.tensors().size(); ++i) {
-    const FlatRange range = store.range(static_cast<int>(i));
-    RETURN_IF_ERROR(ops::Zero(context_.device.stream(), norm_sum_));
-    RETURN_IF_ERROR(ops::SumOfSquares(
-        context_.device.stream(),
-        store.gradient().Slice(range.begin, range.end - range.begin),
-        norm_sum_->data<double>()));
-    double sum = 0.0;
-    RETURN_IF_ERROR(ops::CopyToHost(context_.device.stream(), norm_sum_, &sum));
-    if (!std::isfinite(sum)) {
-      where = absl::StrCat("the gradient of ", store.tensors()[i].name);
-      break;
-    }
+  ASSIGN_OR_RETURN(const std::vector<double> norms,
+                   GradientNorms(context_.device.stream(), store,
+                                 UpdateRanges(store, RangeMerging::kNone),
+                                 ShardSumOf(context_)));
+  const auto first = std::find_if(norms.begin(), norms.end(), [](double value) {
+    return !std::isfinite(value);
+  });
+  if (first != norms.end()) {
+    where = absl::StrCat("the gradient of ",
+                         store.tensors()[first - norms.begin()].name);
   }
   return WithCause(
       absl::FailedPreconditionError(absl::StrCat(

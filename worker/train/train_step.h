@@ -9,7 +9,6 @@
 #include "kernels/owned_tensor.h"
 #include "kernels/step_scalars.h"
 #include "worker/data/batch_loader.h"
-#include "worker/parallel/data/ddp.h"
 #include "worker/train/rank_context.h"
 #include "worker/train/training_state.h"
 
@@ -53,7 +52,6 @@ class TrainStep {
   const RankContext& context_;
   TrainingState& state_;
   const int64_t total_steps_;
-  Ddp ddp_;
   StepScalars scalars_;
   OwnedTensor device_scalars_;
   OwnedTensor norm_sum_;  // one fp64

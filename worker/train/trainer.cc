@@ -49,11 +49,10 @@ absl::Status Trainer::Start() {
                    MakeModelSpec(spec, data_.vocabulary(),
                                  static_cast<int64_t>(data_.labels().size())));
   const TrainingSpec training = MakeTrainingSpec(spec);
-  ASSIGN_OR_RETURN(state_, MakeTrainingState(context_.device, model, training,
-                                             Purpose::kTrain));
+  ASSIGN_OR_RETURN(
+      state_, MakeTrainingState(context_, model, training, Purpose::kTrain));
   if (assignment_.resume_checkpoint().empty()) {
-    state_.store->Initialize(training.seed, alive);
-    RETURN_IF_ERROR(state_.store->RefreshCompute(context_.device.stream()));
+    RETURN_IF_ERROR(Initialize(context_, state_, alive));
   } else {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<CheckpointReader> reader,

@@ -2,16 +2,18 @@
 #ifndef LOCKSTEP_WORKER_TRAIN_TRAINING_STATE_H_
 #define LOCKSTEP_WORKER_TRAIN_TRAINING_STATE_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/spec/model_spec.h"
 #include "common/spec/training_spec.h"
-#include "kernels/device.h"
 #include "worker/nn/parameter_store.h"
 #include "worker/nn/transformer_model.h"
 #include "worker/optim/optimizer.h"
+#include "worker/parallel/data/data_parallel.h"
+#include "worker/train/rank_context.h"
 
 namespace lockstep {
 
@@ -22,18 +24,31 @@ struct TrainingState {
   // Null when the model is only used.
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<TransformerModel> model;
+  // Goes along on every pass of the model.
+  std::unique_ptr<DataParallel> parallel;
   // Optimizer steps done, and samples of the global sequence used.
   int64_t step = 0;
   int64_t data_position = 0;
 };
 
+// Adds over the ranks that share the states; null where there is one.
+ShardSum ShardSumOf(const RankContext& context);
+
 enum class Purpose : uint8_t { kTrain, kUse };
 
-// Memory only: values are uninitialised, optimizer states zero.
-absl::StatusOr<TrainingState> MakeTrainingState(Device& device,
+// Memory only: values and optimizer states are zero. The groups of `context`
+// must outlive it.
+absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
                                                 const ModelSpec& model,
                                                 const TrainingSpec& training,
                                                 Purpose purpose);
+
+// Sets initial values, on all ranks; `alive` is called every second or so.
+absl::Status Initialize(const RankContext& context, TrainingState& state,
+                        const std::function<void()>& alive = {});
+// After this rank's master values were set: brings what is computed with up to
+// date, on all ranks.
+absl::Status PublishMasters(const RankContext& context, TrainingState& state);
 
 }  // namespace lockstep
 

@@ -215,7 +215,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         LaterFeature{"model={from:\tdir}", "model.from"},
         LaterFeature{"data.tokenizer.kind=huggingface", "data.tokenizer.kind"},
-        LaterFeature{"parallel.fsdp=2", "parallel.fsdp"},
         LaterFeature{"parallel.cp=2", "parallel.cp"},
         LaterFeature{"parallel.tp=2 resources.devices=1", "parallel.tp"},
         LaterFeature{"parallel.pp=2", "parallel.pp"},

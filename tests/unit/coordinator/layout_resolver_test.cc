@@ -79,9 +79,14 @@ TEST(LayoutResolverTest, GivenMicroBatchIsNotChanged) {
   ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
                        ResolveLayout(spec, Shape(1), DeviceUse::kExact));
   EXPECT_EQ(resolved.layout().micro_batch(), 2);
+  const uint64_t limit = resolved.predicted_memory().peak_bytes() - 1;
+  EXPECT_THAT(ResolveLayout(spec, Shape(1, limit), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("parallel.micro_batch 1 would do")));
+  // Nothing helps here.
   EXPECT_THAT(ResolveLayout(spec, Shape(1, 1000), DeviceUse::kExact),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("a smaller parallel.micro_batch needs less")));
+                       HasSubstr("devices with at least ")));
 }
 
 TEST(LayoutResolverTest, DegreesByHandMustMakeTheDevices) {
@@ -127,6 +132,56 @@ TEST(LayoutResolverTest, MoreReplicasThanSequencesAreRefused) {
                        HasSubstr("parallel.dp is 9")));
 }
 
+TEST(LayoutResolverTest, FsdpSharesTheBatchAndTheStates) {
+  v1::JobSpec spec = FilledSpec();
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout one,
+                       ResolveLayout(spec, Shape(1), DeviceUse::kExact));
+  spec.mutable_parallel()->set_fsdp(2);
+  spec.mutable_parallel()->set_dp(2);
+  spec.mutable_parallel()->set_zero_stage(2);
+  FillDefaults(spec);
+  EXPECT_EQ(RequestedDevices(spec), 4);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout sharded,
+                       ResolveLayout(spec, Shape(4), DeviceUse::kExact));
+  EXPECT_EQ(sharded.world_size(), 4);
+  EXPECT_EQ(sharded.layout().fsdp(), 2);
+  EXPECT_EQ(sharded.layout().zero_stage(), 2);
+  EXPECT_EQ(sharded.layout().micro_batch(), 2);
+  // Whole weights, half of the gradients and of the states.
+  EXPECT_EQ(sharded.predicted_memory().parameters_bytes(),
+            one.predicted_memory().parameters_bytes());
+  EXPECT_LT(sharded.predicted_memory().optimizer_bytes(),
+            one.predicted_memory().optimizer_bytes() * 0.55);
+  EXPECT_LT(sharded.predicted_memory().gradients_bytes(),
+            one.predicted_memory().gradients_bytes() * 0.55);
+}
+
+TEST(LayoutResolverTest, RanksOfFsdpNeedSequencesToo) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_fsdp(3);
+  spec.mutable_parallel()->set_dp(3);
+  FillDefaults(spec);
+  EXPECT_THAT(ResolveLayout(spec, Shape(9), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("parallel.dp x parallel.fsdp is 9"),
+                             HasSubstr("at most 8 would do"))));
+}
+
+TEST(LayoutResolverTest, SaysWhichShardingWouldFit) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_model()->set_layers(8);
+  spec.mutable_parallel()->set_dp(2);
+  spec.mutable_parallel()->set_micro_batch(1);
+  FillDefaults(spec);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout replicas,
+                       ResolveLayout(spec, Shape(2), DeviceUse::kExact));
+  const uint64_t limit = replicas.predicted_memory().peak_bytes() - 1;
+  EXPECT_THAT(ResolveLayout(spec, Shape(2, limit), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("dp 2 a rank needs"),
+                             HasSubstr("parallel {fsdp: "))));
+}
+
 struct UnbuiltAxis {
   const char* key;
   void (v1::ParallelSpec::*set)(int64_t);
@@ -147,8 +202,7 @@ TEST_P(LayoutResolverAxisTest, IsNotBuiltYet) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, LayoutResolverAxisTest,
-    ::testing::Values(UnbuiltAxis{"fsdp", &v1::ParallelSpec::set_fsdp},
-                      UnbuiltAxis{"cp", &v1::ParallelSpec::set_cp},
+    ::testing::Values(UnbuiltAxis{"cp", &v1::ParallelSpec::set_cp},
                       UnbuiltAxis{"tp", &v1::ParallelSpec::set_tp},
                       UnbuiltAxis{"pp", &v1::ParallelSpec::set_pp}),
     [](const auto& info) { return info.param.key; });

@@ -48,13 +48,30 @@ TEST(DeviceMeshTest, GroupsAreMadeInOneOrderAndNamedByTheirLowestRank) {
   EXPECT_THAT(factory.made,
               ElementsAre("world 13/24 world", "tp 1/2 tp-of-rank-12",
                           "fsdp 0/3 fsdp-of-rank-13", "dp 0/2 dp-of-rank-13",
-                          "pp 1/2 pp-of-rank-1"));
+                          "pp 1/2 pp-of-rank-1", "data 0/6 data-of-rank-13"));
   EXPECT_EQ(mesh->coordinate(MeshAxis::kTp), 1);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kCp), 0);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kPp), 1);
   EXPECT_EQ(mesh->degree(MeshAxis::kFsdp), 3);
   EXPECT_EQ(mesh->group(MeshAxis::kCp).size(), 1);
   EXPECT_EQ(mesh->group(MeshAxis::kCp).name(), "cp");
+}
+
+TEST(DeviceMeshTest, DataIsFsdpThenDp) {
+  RecordingFactory factory;
+  // Rank 9 of 2 x 1 x 3 x 2 x 1: tp 1, fsdp 1, dp 1.
+  ASSERT_OK(
+      DeviceMesh::Create(MakeLayout(2, 1, 3, 2, 1), 9, 12, factory).status());
+  EXPECT_EQ(factory.made.back(), "data 4/6 data-of-rank-1");
+  // Where one of them is all of it there is no group of its own.
+  ASSERT_OK_AND_ASSIGN(
+      const auto sharded,
+      DeviceMesh::Create(MakeLayout(1, 1, 3, 1, 1), 1, 3, factory));
+  EXPECT_EQ(&sharded->data(), &sharded->group(MeshAxis::kFsdp));
+  ASSERT_OK_AND_ASSIGN(
+      const auto replicated,
+      DeviceMesh::Create(MakeLayout(1, 1, 1, 3, 1), 1, 3, factory));
+  EXPECT_EQ(&replicated->data(), &replicated->group(MeshAxis::kDp));
 }
 
 TEST(DeviceMeshTest, EveryRankIsInOneGroupOfEachAxis) {
@@ -67,7 +84,7 @@ TEST(DeviceMeshTest, EveryRankIsInOneGroupOfEachAxis) {
                   .status());
     all.insert(factory.made.begin(), factory.made.end());
   }
-  EXPECT_EQ(all.size(), 24u * 5);
+  EXPECT_EQ(all.size(), 24u * 6);
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/model/workspace.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/dist/group_ranks.h"
 #include "worker/dist/direct_collectives.h"

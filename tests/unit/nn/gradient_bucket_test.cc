@@ -47,7 +47,8 @@ TEST_F(GradientBucketTest, EveryGradientIsInExactlyOneBucket) {
     int64_t end = store_->elements();
     for (const GradientBucket& bucket : PlanBuckets(*store_, bytes)) {
       EXPECT_EQ(bucket.range.end, end) << bytes;
-      EXPECT_EQ(bucket.range.begin, store_->unit_range(bucket.last_unit).begin);
+      // Each unit is a segment here.
+      EXPECT_EQ(bucket.range.begin, store_->shard_begin(bucket.last_unit));
       end = bucket.range.begin;
     }
     EXPECT_EQ(end, 0) << bytes;

@@ -20,13 +20,15 @@
 namespace lockstep {
 namespace {
 
-class IgnoreUnits : public UnitObserver {
+// The order in which units are left.
+class RecordingObserver : public NoObserver {
  public:
-  absl::Status AfterBackward(int unit) override {
-    units.push_back(unit);
+  absl::Status AfterUnit(int unit, Pass pass) override {
+    (pass == Pass::kForward ? forward : backward).push_back(unit);
     return absl::OkStatus();
   }
-  std::vector<int> units;
+  std::vector<int> forward;
+  std::vector<int> backward;
 };
 
 struct ModelCase {
@@ -104,11 +106,10 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
       value = 4.0f * value + 0.1f * normal(random);
     }
     ASSERT_OK(store_->RefreshCompute(stream()));
-    for (size_t i = 0; i < store_->tensors().size(); ++i) {
-      const FlatRange range = store_->range(static_cast<int>(i));
-      std::vector<double>& values = parameters_[store_->tensors()[i].name];
-      for (int64_t e = range.begin; e < range.end; ++e) {
-        values.push_back(Used(store_->tensors()[i], e));
+    for (const LogicalTensor& tensor : store_->tensors()) {
+      std::vector<double>& values = parameters_[tensor.name];
+      for (int64_t e = 0; e < tensor.elements(); ++e) {
+        values.push_back(Used(tensor, e));
       }
     }
     batch_ = RaggedBatch(spec_);
@@ -121,11 +122,9 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
 
   // The value that the model computes with: matrices are rounded to bf16.
   double Used(const LogicalTensor& tensor, int64_t element) const {
-    if (GetParam().dtype == DType::kFloat32 || !tensor.decay) {
-      return store_->master().data<float>()[element];
-    }
-    const uint32_t bits = uint32_t{store_->compute().data<uint16_t>()[element]}
-                          << 16;
+    const Tensor used = store_->Get(tensor.name).value();
+    if (used.dtype() == DType::kFloat32) return used.data<float>()[element];
+    const uint32_t bits = uint32_t{used.data<uint16_t>()[element]} << 16;
     float value;
     std::memcpy(&value, &bits, sizeof(value));
     return value;
@@ -155,13 +154,14 @@ TEST_P(TransformerModelTest, LossAndGradientsAgreeWithFp64Differences) {
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged, StageBatch(stream(), batch_));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged};
   LossSums sums;
-  IgnoreUnits observer;
+  RecordingObserver observer;
   ASSERT_OK(model.ForwardBackward(pass, sums, observer));
   const double expected = ReferenceLoss(spec_, parameters_, batch_);
   const double loss_tolerance =
       GetParam().dtype == DType::kFloat32 ? 1e-5 : 2e-2;
   EXPECT_NEAR(sums.loss / valid_, expected, loss_tolerance * expected);
-  EXPECT_EQ(observer.units, (std::vector<int>{3, 2, 1, 0}));
+  EXPECT_EQ(observer.forward, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(observer.backward, (std::vector<int>{3, 2, 1, 0}));
 
   // Sums of terms as large as the other gradients round even where they cancel:
   // keys' biases shift all scores of a query alike and have none at all.
@@ -194,9 +194,9 @@ TEST_P(TransformerModelTest, EvaluationGivesTheTrainingLossWithoutDropout) {
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged, StageBatch(stream(), batch_));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged};
   LossSums trained, evaluated;
-  IgnoreUnits observer;
+  NoObserver observer;
   ASSERT_OK(model.ForwardBackward(pass, trained, observer));
-  ASSERT_OK(model.Evaluate(pass, evaluated));
+  ASSERT_OK(model.Evaluate(pass, evaluated, observer));
   EXPECT_DOUBLE_EQ(trained.loss, evaluated.loss);
   EXPECT_EQ(trained.correct, evaluated.correct);
 }
@@ -210,9 +210,9 @@ TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
     const PassContext pass = {
         stream(), GetParam().dtype, &scalars_, staged, 0.1f, 9};
     LossSums sums;
-    IgnoreUnits observer;
+    NoObserver observer;
     ASSERT_OK(model.ForwardBackward(pass, sums, observer));
-    ASSERT_OK(model.Evaluate(pass, sums));
+    ASSERT_OK(model.Evaluate(pass, sums, observer));
   }
   const MemoryUse use = device_->allocator().Use();
   EXPECT_EQ(
@@ -227,7 +227,7 @@ TEST_P(TransformerModelTest, MicroBatchesAddUpToTheBatch) {
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged, StageBatch(stream(), batch_));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged};
   LossSums sums;
-  IgnoreUnits observer;
+  NoObserver observer;
   ASSERT_OK(model.ForwardBackward(pass, sums, observer));
   const absl::Span<float> gradient = Values(store_->gradient());
   const std::vector<float> once(gradient.begin(), gradient.end());

@@ -44,8 +44,15 @@ class TrainFixture : public ::testing::Test {
     DeviceOptions options;
     options.cpu_level = DetectCpuLevel();
     device_ = *MakeCpuDevice(options);
-    context_ = std::unique_ptr<RankContext>(new RankContext{
-        *device_, group_, group_, {0, 1}, reporter_, RealClock()});
+    context_ = std::unique_ptr<RankContext>(new RankContext{*device_,
+                                                            group_,
+                                                            group_,
+                                                            group_,
+                                                            group_,
+                                                            0,
+                                                            {0, 1},
+                                                            reporter_,
+                                                            RealClock()});
 
     v1::JobSpec& spec = *assignment_.mutable_spec();
     spec.set_name("tiny");
@@ -86,9 +93,8 @@ class TrainFixture : public ::testing::Test {
                      MakeModelSpec(spec(), vocabulary, 0));
     ASSIGN_OR_RETURN(
         TrainingState state,
-        MakeTrainingState(*device_, model, MakeTrainingSpec(spec()), purpose));
-    state.store->Initialize(1);
-    RETURN_IF_ERROR(state.store->RefreshCompute(device_->stream()));
+        MakeTrainingState(*context_, model, MakeTrainingSpec(spec()), purpose));
+    RETURN_IF_ERROR(Initialize(*context_, state));
     return state;
   }
 

@@ -9,10 +9,14 @@ Ddp::Ddp(ProcessGroup& group, const ParameterStore& store, int64_t bucket_bytes)
 
 void Ddp::BeginMicroBatch(Turn turn) { turn_ = turn; }
 
-absl::Status Ddp::AfterBackward(int unit) {
-  if (turn_ == Turn::kLast) FlushDownTo(unit);
+absl::Status Ddp::BeforeUnit(int unit, Pass pass) { return absl::OkStatus(); }
+
+absl::Status Ddp::AfterUnit(int unit, Pass pass) {
+  if (pass == Pass::kBackward && turn_ == Turn::kLast) FlushDownTo(unit);
   return absl::OkStatus();
 }
+
+absl::Status Ddp::PublishParameters() { return absl::OkStatus(); }
 
 void Ddp::FlushDownTo(int unit) {
   while (next_bucket_ < buckets_.size() &&
@@ -25,8 +29,7 @@ void Ddp::FlushDownTo(int unit) {
   }
 }
 
-absl::Status Ddp::Finish() {
-  FlushDownTo(0);
+absl::Status Ddp::FinishGradients() {
   absl::Status status;
   for (const std::unique_ptr<Work>& work : pending_) {
     status.Update(work->Wait());

@@ -1,11 +1,6 @@
 // Ddp: plain data parallelism. Every rank holds the whole model; gradients are
 // summed over the group bucket by bucket while backward goes on (Li et al.,
-// arXiv:2006.15704). The loss is scaled by the global batch's targets where it
-// is made, so a sum is all that is left to do.
-//
-//   ddp.BeginMicroBatch(Ddp::Turn::kLast);
-//   model.ForwardBackward(context, sums, ddp);
-//   RETURN_IF_ERROR(ddp.Finish());  // gradients are the global batch's
+// arXiv:2006.15704).
 //
 // Threads: one at a time. Group and store must outlive it.
 #ifndef LOCKSTEP_WORKER_PARALLEL_DATA_DDP_H_
@@ -18,22 +13,21 @@
 #include "absl/status/status.h"
 #include "worker/dist/process_group.h"
 #include "worker/nn/parameter_store.h"
-#include "worker/nn/transformer_model.h"
+#include "worker/parallel/data/data_parallel.h"
 #include "worker/parallel/data/gradient_bucket.h"
 
 namespace lockstep {
 
-class Ddp : public UnitObserver {
+class Ddp : public DataParallel {
  public:
+  // `store` is not sharded.
   Ddp(ProcessGroup& group, const ParameterStore& store, int64_t bucket_bytes);
 
-  // Gradients are complete, and reduced, in a step's last micro-batch only.
-  enum class Turn : uint8_t { kAccumulate, kLast };
-  void BeginMicroBatch(Turn turn);
-  absl::Status AfterBackward(int unit) override;
-  // Waits for the reductions. On a rank without micro-batches in this step it
-  // also launches them, so that all ranks take part.
-  absl::Status Finish();
+  void BeginMicroBatch(Turn turn) override;
+  absl::Status BeforeUnit(int unit, Pass pass) override;
+  absl::Status AfterUnit(int unit, Pass pass) override;
+  absl::Status FinishGradients() override;
+  absl::Status PublishParameters() override;
 
  private:
   // Launches all buckets that backward has completed on its way to `unit`.

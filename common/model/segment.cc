@@ -1,0 +1,34 @@
+#include "common/model/segment.h"
+
+namespace lockstep {
+namespace {
+
+// Shards begin at whole cache lines of fp32.
+constexpr int64_t kShardAlignment = 16;
+
+}  // namespace
+
+std::vector<Segment> PlanSegments(const std::vector<LogicalTensor>& tensors,
+                                  int ranks) {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const LogicalTensor& tensor = tensors[i];
+    const bool matrix = tensor.shape.size() > 1;
+    if (segments.empty() || segments.back().unit != tensor.unit ||
+        segments.back().matrices != matrix) {
+      segments.push_back({tensor.unit, matrix, static_cast<int>(i)});
+    }
+    segments.back().end_tensor = static_cast<int>(i) + 1;
+    segments.back().elements += tensor.elements();
+  }
+  for (Segment& segment : segments) {
+    segment.shard_elements = segment.elements;
+    if (ranks == 1) continue;
+    const int64_t share = (segment.elements + ranks - 1) / ranks;
+    segment.shard_elements =
+        (share + kShardAlignment - 1) / kShardAlignment * kShardAlignment;
+  }
+  return segments;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,150 @@
+// One rank against many: whatever the layout, first-step gradients, losses and
+// weights are those of one rank, with dropout, clipping, accumulation, batches
+// that don't divide evenly and unequal valid tokens.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/model/logical_tensor.h"
+#include "tests/parity/layout_run.h"
+#include "tests/testing/status_matchers.h"
+
+namespace lockstep {
+namespace testing {
+namespace {
+
+struct LayoutCase {
+  std::string name;
+  LayoutRun run;
+};
+
+std::ostream& operator<<(std::ostream& out, const LayoutCase& layout) {
+  return out << layout.name;
+}
+
+constexpr int kSteps = 4;
+
+class LayoutParityTest : public ::testing::TestWithParam<LayoutCase> {};
+
+// Each gradient within `entry` of its tensor's largest entry and `whole` of the
+// global norm.
+void ExpectSameGradients(const ModelSpec& model, const std::vector<float>& want,
+                         const std::vector<float>& got, double entry,
+                         double whole) {
+  ASSERT_EQ(got.size(), want.size());
+  double norm = 0.0;
+  for (const float value : want) norm += double{value} * value;
+  norm = std::sqrt(norm);
+  int64_t begin = 0;
+  for (const LogicalTensor& tensor : DescribeModel(model)) {
+    const int64_t end = begin + tensor.elements();
+    double largest = 0.0;
+    for (int64_t i = begin; i < end; ++i) {
+      largest = std::max<double>(largest, std::abs(want[i]));
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      ASSERT_NEAR(got[i], want[i], entry * largest + whole * norm)
+          << tensor.name << "[" << i - begin << "]";
+    }
+    begin = end;
+  }
+}
+
+TEST_P(LayoutParityTest, AgreesWithOneRank) {
+  const LayoutRun& many = GetParam().run;
+  LayoutRun one = many;
+  one.layout = OneRank(one.global_batch);
+  ASSERT_OK_AND_ASSIGN(const LayoutResult want, RunLayout(one));
+  ASSERT_OK_AND_ASSIGN(const LayoutResult got, RunLayout(many));
+  const bool bf16 = many.training.precision == v1::PRECISION_BF16;
+  if (bf16) {
+    ExpectSameGradients(many.model, want.gradients, got.gradients, 0.0, 1e-2);
+  } else {
+    ExpectSameGradients(many.model, want.gradients, got.gradients, 1e-5, 1e-7);
+  }
+  ASSERT_EQ(got.losses.size(), want.losses.size());
+  for (size_t i = 0; i < want.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i] / want.losses[i], 1.0, bf16 ? 5e-3 : 1e-5)
+        << "step " << i + 1;
+    EXPECT_NEAR(got.norms[i] / want.norms[i], 1.0, bf16 ? 1e-2 : 1e-4)
+        << "step " << i + 1;
+  }
+}
+
+TEST_P(LayoutParityTest, GivesTheSameBitsTwice) {
+  ASSERT_OK_AND_ASSIGN(const LayoutResult first, RunLayout(GetParam().run));
+  ASSERT_OK_AND_ASSIGN(const LayoutResult second, RunLayout(GetParam().run));
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.gradients, second.gradients);
+  EXPECT_EQ(first.masters, second.masters);
+}
+
+LayoutRun MakeRun(v1::ModelFamily family, int64_t dp, int64_t fsdp,
+                  int64_t zero_stage, int64_t micro_batch) {
+  LayoutRun run;
+  run.model = SmallModel(family, v1::TASK_LANGUAGE_MODEL);
+  run.training.seed = 5;
+  run.training.optimizer.learning_rate = 1e-3;
+  run.training.clip_grad_norm = 0.5;
+  run.layout = OneRank(micro_batch);
+  run.layout.set_dp(dp);
+  run.layout.set_fsdp(fsdp);
+  run.layout.set_zero_stage(zero_stage);
+  run.steps = kSteps;
+  return run;
+}
+
+std::vector<LayoutCase> Cases() {
+  std::vector<LayoutCase> cases;
+  const auto add = [&](const std::string& what, const LayoutRun& run) {
+    cases.push_back({absl::StrCat(what, NameOf(run.layout)), run});
+  };
+  for (const auto& [family, word] :
+       {std::pair{v1::MODEL_FAMILY_GPT2, "Gpt2"},
+        std::pair{v1::MODEL_FAMILY_LLAMA, "Llama"}}) {
+    add(word, MakeRun(family, 3, 1, 3, 2));
+    for (const int64_t stage : {1, 2, 3}) {
+      add(word, MakeRun(family, 1, 2, stage, 5));
+      // 10 samples on 4 ranks: some have a micro-batch less than others.
+      add(word, MakeRun(family, 1, 4, stage, 1));
+      add(word, MakeRun(family, 2, 2, stage, 1));
+    }
+    // More ranks than samples: some ranks only take part.
+    LayoutRun few = MakeRun(family, 2, 3, 3, 1);
+    few.global_batch = 5;
+    add(absl::StrCat(word, "FewSamples"), few);
+    for (const int64_t stage : {1, 2, 3}) {
+      LayoutRun bf16 = MakeRun(family, 1, 3, stage, 2);
+      bf16.training.precision = v1::PRECISION_BF16;
+      add(absl::StrCat(word, "Bf16"), bf16);
+      LayoutRun classifier = MakeRun(family, 1, 3, stage, 2);
+      classifier.model = SmallModel(family, v1::TASK_CLASSIFICATION);
+      add(absl::StrCat(word, "Classifier"), classifier);
+      LayoutRun lamb = MakeRun(family, 2, 2, stage, 3);
+      lamb.training.optimizer.name = v1::OPTIMIZER_NAME_LAMB;
+      add(absl::StrCat(word, "Lamb"), lamb);
+      LayoutRun lars = MakeRun(family, 1, 3, stage, 4);
+      lars.training.optimizer.name = v1::OPTIMIZER_NAME_LARS;
+      add(absl::StrCat(word, "Lars"), lars);
+      LayoutRun tied = MakeRun(family, 1, 3, stage, 4);
+      tied.model.tied_embeddings = !tied.model.tied_embeddings;
+      add(absl::StrCat(word, tied.model.tied_embeddings ? "Tied" : "Untied"),
+          tied);
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, LayoutParityTest, ::testing::ValuesIn(Cases()),
+    [](const ::testing::TestParamInfo<LayoutCase>& layout) {
+      return layout.param.name;
+    });
+
+}  // namespace
+}  // namespace testing
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// UnitObserver: how parallel wrappers take part in a model's passes, unit by
+// unit, while the model stays single-device code.
+#ifndef LOCKSTEP_WORKER_NN_UNIT_OBSERVER_H_
+#define LOCKSTEP_WORKER_NN_UNIT_OBSERVER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace lockstep {
+
+// In training a pass visits units 0 to L forward, then the head (unit L + 1)
+// and units L to 0 backward: the head makes its gradient in the same sweep as
+// its loss. Without gradients it visits all forward.
+enum class Pass : uint8_t { kForward, kBackward };
+
+class UnitObserver {
+ public:
+  virtual ~UnitObserver() = default;
+  // The unit's parameters, and backward its gradients, must be there when this
+  // returns. The head of a model with tied embeddings uses unit 0's too.
+  virtual absl::Status BeforeUnit(int unit, Pass pass) = 0;
+  // The unit is done with them. Backward, what this micro-batch adds to its
+  // gradients is complete, but for tied embeddings: unit 0 completes them.
+  virtual absl::Status AfterUnit(int unit, Pass pass) = 0;
+};
+
+// For one device.
+class NoObserver : public UnitObserver {
+ public:
+  absl::Status BeforeUnit(int unit, Pass pass) override {
+    return absl::OkStatus();
+  }
+  absl::Status AfterUnit(int unit, Pass pass) override {
+    return absl::OkStatus();
+  }
+};
+
+// The visits of a pass over `units` units without computing anything: what a
+// rank does while others compute and it has no data.
+absl::Status VisitForTraining(int units, UnitObserver& observer);
+absl::Status VisitForward(int units, UnitObserver& observer);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_UNIT_OBSERVER_H_
