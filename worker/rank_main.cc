@@ -108,7 +108,7 @@ absl::Status RunAssignment(RankChannel& channel) {
       mesh->data(),
       mesh->group(MeshAxis::kFsdp),
       mesh->group(MeshAxis::kDp),
-      static_cast<int>(assignment.layout().zero_stage()),
+      assignment.layout(),
       {assignment.data_share_index(), assignment.data_share_count()},
       reporter,
       RealClock()};

@@ -52,6 +52,19 @@ class ActivationCounter {
         Activation(hidden_width()) + Activation(model_.feed_forward_width);
     return 2 * Norm() + sums + attention + feed_forward;
   }
+  // What a block keeps that isn't the last.
+  int64_t Kept(bool first, v1::ActivationCheckpoint checkpoint) const {
+    switch (checkpoint) {
+      case v1::ACTIVATION_CHECKPOINT_FULL:
+        // Its input; the first block's is the embedding.
+        return first ? 0 : Activation(model_.width);
+      case v1::ACTIVATION_CHECKPOINT_SELECTIVE:
+        return Block(first) - Activation(q_width()) -
+               Vector(model_.heads * rows_ * 4);
+      default:
+        return Block(first);
+    }
+  }
   // At the head: the last branch, or its gradient, and a piece of logits.
   int64_t Head(bool bf16) const {
     const int64_t width = Activation(model_.width);
@@ -198,15 +211,23 @@ v1::MemoryReport CountMemory(const ModelSpec& model,
       training.optimizer.name == v1::OPTIMIZER_NAME_LAMB;
   report.set_optimizer_bytes(states.States(two_moments ? 8 : 4));
 
-  const int64_t embedded = count.Activation(model.width);
-  int64_t saved = embedded;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    saved += count.Block(layer == 0);
+  // All blocks but the last keep what isn't computed again; while a block goes
+  // forward, the one before it still has all.
+  const int64_t width = count.Activation(model.width);
+  int64_t saved = width + count.Block(model.layers == 1);
+  for (int64_t layer = 0; layer + 1 < model.layers; ++layer) {
+    saved += count.Kept(layer == 0, layout.activation_checkpoint());
   }
-  const int64_t at_head =
-      saved + count.Activation(model.width) + count.Head(bf16);
+  const int64_t discarded =
+      model.layers < 2
+          ? 0
+          : count.Block(model.layers == 2) -
+                count.Kept(model.layers == 2, layout.activation_checkpoint());
+  const int64_t at_last_forward = saved + discarded + width;
+  const int64_t at_head = saved + width + count.Head(bf16);
   const int64_t at_last_block = saved + count.BackwardExtra();
-  report.set_activations_bytes(std::max(at_head, at_last_block));
+  report.set_activations_bytes(
+      std::max({at_head, at_last_block, at_last_forward}));
   // Staged index tensors, what is gathered and reduced, what ops take.
   const int64_t kept = count.Vector(rows * 4 * 6) + states.Buffers();
   const int64_t taken = OpWorkspaceBytes(model, training, rows);
@@ -216,7 +237,8 @@ v1::MemoryReport CountMemory(const ModelSpec& model,
   report.set_peak_bytes(
       report.parameters_bytes() + report.gradients_bytes() +
       report.optimizer_bytes() + kept +
-      std::max(at_head + (bf16 ? taken : 0), at_last_block + taken));
+      std::max({at_head + (bf16 ? taken : 0), at_last_block + taken,
+                at_last_forward + taken}));
   return report;
 }
 

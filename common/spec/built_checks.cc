@@ -32,14 +32,6 @@ absl::Status CheckBuilt(const v1::JobSpec& spec) {
   RETURN_IF_ERROR(CheckAxis("parallel.pp", parallel.pp()));
   RETURN_IF_ERROR(
       CheckAxis("parallel.virtual_stages", parallel.virtual_stages()));
-  if (parallel.activation_checkpoint() != v1::ACTIVATION_CHECKPOINT_NONE &&
-      parallel.activation_checkpoint() !=
-          v1::ACTIVATION_CHECKPOINT_UNSPECIFIED) {
-    return NotBuilt(
-        "parallel.activation_checkpoint",
-        EnumWord(*v1::ActivationCheckpoint_descriptor()->FindValueByNumber(
-            parallel.activation_checkpoint())));
-  }
   const v1::DeviceRange& devices = spec.resources().devices();
   if (devices.min() < devices.max()) {
     return NotBuilt("resources.devices",

@@ -214,7 +214,11 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
   layout.set_pp(1);
   layout.set_schedule(v1::PIPELINE_SCHEDULE_1F1B);
   layout.set_virtual_stages(1);
-  layout.set_activation_checkpoint(v1::ACTIVATION_CHECKPOINT_NONE);
+  layout.set_activation_checkpoint(
+      spec.parallel().activation_checkpoint() ==
+              v1::ACTIVATION_CHECKPOINT_UNSPECIFIED
+          ? v1::ACTIVATION_CHECKPOINT_NONE
+          : spec.parallel().activation_checkpoint());
   const bool by_hand = spec.parallel().has_micro_batch();
   layout.set_micro_batch(
       by_hand ? std::min(spec.parallel().micro_batch(), share) : share);

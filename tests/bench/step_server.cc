@@ -59,7 +59,7 @@ absl::Status ServeSteps(const BenchModel& bench, int threads) {
   LocalProcessGroup group("world");
   SilentReporter reporter;
   const RankContext context = {*device, group, group,    group,      group,
-                               0,       {},    reporter, RealClock()};
+                               {},      {},    reporter, RealClock()};
   ASSIGN_OR_RETURN(
       TrainingState state,
       MakeTrainingState(context, bench.model, bench.training, Purpose::kTrain));

@@ -1,5 +1,5 @@
-// The reason for sharding: a model whose replica doesn't fit a device trains all
-// the same, and generates, evaluates and goes on in other layouts.
+// The reason for sharding: a model whose replica doesn't fit a device trains
+// all the same, and generates, evaluates and goes on in other layouts.
 #include <string>
 #include <vector>
 
@@ -26,10 +26,10 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 std::vector<std::string> RunCommand(const std::string& job, int devices,
-                             const std::vector<std::string>& keys) {
+                                    const std::vector<std::string>& keys) {
   std::vector<std::string> command = {
-      "run", job, "--local", absl::StrCat(devices), "--steps-out",
-      "steps.jsonl", "-o", "json"};
+      "run",         job,           "--local", absl::StrCat(devices),
+      "--steps-out", "steps.jsonl", "-o",      "json"};
   for (const std::string& key : keys) {
     command.insert(command.end(), {"--set", key});
   }
@@ -93,8 +93,7 @@ TEST(TooBigTest, AShardedJobGeneratesEvaluatesAndResumesElsewhere) {
   const CommandResult run =
       sandbox.Lockstep(RunCommand(file, 3, {"parallel.fsdp=3"}));
   ASSERT_EQ(run.code, 0) << run;
-  const double bits =
-      Number(run.Json()["metrics"]["validation_bits_per_byte"]);
+  const double bits = Number(run.Json()["metrics"]["validation_bits_per_byte"]);
 
   const CommandResult text = sandbox.Lockstep(
       {"generate", "tiny", "--prompt", "a", "--max-tokens", "8"});
@@ -107,9 +106,8 @@ TEST(TooBigTest, AShardedJobGeneratesEvaluatesAndResumesElsewhere) {
 
   const CommandResult resumed = sandbox.Lockstep(
       {"run", file, "--local", "2", "--resume", "tiny", "--set",
-       "parallel.dp=2", "--set",
-       absl::StrCat("train.steps=", 2 * kTinySteps), "--steps-out",
-       "more.jsonl"});
+       "parallel.dp=2", "--set", absl::StrCat("train.steps=", 2 * kTinySteps),
+       "--steps-out", "more.jsonl"});
   EXPECT_EQ(resumed.code, 0) << resumed;
   CommandResult lines;
   lines.out = sandbox.dir().Read("more.jsonl");

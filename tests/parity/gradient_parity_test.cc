@@ -123,7 +123,7 @@ absl::StatusOr<Gradients> SumOfShares(const ParityCase& parity) {
   LocalProcessGroup group("dp");
   SilentReporter reporter;
   const RankContext context = {*device, group, group,    group,      group,
-                               0,       {},    reporter, RealClock()};
+                               {},      {},    reporter, RealClock()};
   TrainingSpec training;
   training.seed = 5;
   ASSIGN_OR_RETURN(

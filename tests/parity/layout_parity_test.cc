@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/model/logical_tensor.h"
+#include "common/model/memory_count.h"
 #include "tests/parity/layout_run.h"
 #include "tests/testing/status_matchers.h"
 
@@ -83,6 +84,34 @@ TEST_P(LayoutParityTest, GivesTheSameBitsTwice) {
   EXPECT_EQ(first.masters, second.masters);
 }
 
+class ActivationCheckpointTest : public LayoutParityTest {};
+
+TEST_P(ActivationCheckpointTest, GivesTheSameBitsInLessMemory) {
+  const LayoutRun& run = GetParam().run;
+  LayoutRun without = run;
+  without.layout.set_activation_checkpoint(v1::ACTIVATION_CHECKPOINT_NONE);
+  ASSERT_OK_AND_ASSIGN(const LayoutResult want, RunLayout(without));
+  ASSERT_OK_AND_ASSIGN(const LayoutResult got, RunLayout(run));
+  EXPECT_EQ(got.losses, want.losses);
+  EXPECT_EQ(got.gradients, want.gradients);
+  EXPECT_EQ(got.masters, want.masters);
+  // What the plan counts is what is saved, within 5 %.
+  const auto peak = [](const LayoutResult& result) {
+    return static_cast<double>(
+        result.memory[0]
+            .by_category[static_cast<size_t>(MemoryCategory::kActivation)]
+            .peak_bytes);
+  };
+  const auto count = [](const LayoutRun& layout) {
+    return static_cast<double>(
+        CountMemory(layout.model, layout.training, layout.layout)
+            .activations_bytes());
+  };
+  EXPECT_LT(peak(got), peak(want));
+  EXPECT_LE(peak(got), count(run));
+  EXPECT_NEAR(peak(got), count(run), 0.05 * count(run));
+}
+
 LayoutRun MakeRun(v1::ModelFamily family, int64_t dp, int64_t fsdp,
                   int64_t zero_stage, int64_t micro_batch) {
   LayoutRun run;
@@ -138,6 +167,40 @@ std::vector<LayoutCase> Cases() {
   }
   return cases;
 }
+
+std::vector<LayoutCase> CheckpointCases() {
+  std::vector<LayoutCase> cases;
+  for (const auto& [family, word] :
+       {std::pair{v1::MODEL_FAMILY_GPT2, "Gpt2"},
+        std::pair{v1::MODEL_FAMILY_LLAMA, "Llama"}}) {
+    for (const v1::ActivationCheckpoint checkpoint :
+         {v1::ACTIVATION_CHECKPOINT_SELECTIVE,
+          v1::ACTIVATION_CHECKPOINT_FULL}) {
+      for (const v1::Precision precision :
+           {v1::PRECISION_FP32, v1::PRECISION_BF16}) {
+        LayoutRun run = MakeRun(family, 1, 2, 3, 4);
+        run.model.layers = 8;
+        run.global_batch = 8;
+        run.training.precision = precision;
+        run.length = 32;
+        run.training.sequence_length = run.length;
+        run.layout.set_activation_checkpoint(checkpoint);
+        cases.push_back(
+            {absl::StrCat(word,
+                          precision == v1::PRECISION_BF16 ? "Bf16" : "Fp32",
+                          NameOf(run.layout)),
+             run});
+      }
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, ActivationCheckpointTest, ::testing::ValuesIn(CheckpointCases()),
+    [](const ::testing::TestParamInfo<LayoutCase>& layout) {
+      return layout.param.name;
+    });
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, LayoutParityTest, ::testing::ValuesIn(Cases()),

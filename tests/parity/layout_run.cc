@@ -48,8 +48,10 @@ class SilentReporter : public Reporter {
 
 // Sample `s` of the global sequence: its length and its invalid targets depend
 // on s alone.
-void AppendSample(const ModelSpec& spec, int64_t s, MicroBatch& batch) {
-  const auto length = static_cast<int32_t>(5 + (s * 7) % 31);
+void AppendSample(const LayoutRun& run, int64_t s, MicroBatch& batch) {
+  const ModelSpec& spec = run.model;
+  const auto length =
+      static_cast<int32_t>(run.length > 0 ? run.length : 5 + (s * 7) % 31);
   for (int32_t t = 0; t < length; ++t) {
     batch.tokens.push_back(
         static_cast<int32_t>((s * 31 + t * t * 7 + t) % spec.vocabulary));
@@ -78,7 +80,7 @@ StepBatch BatchOf(const LayoutRun& run, const DataShare& share, int step) {
   const int64_t first = step * run.global_batch;
   MicroBatch whole;
   for (int64_t s = 0; s < run.global_batch; ++s) {
-    AppendSample(run.model, first + s, whole);
+    AppendSample(run, first + s, whole);
   }
   StepBatch batch;
   batch.first_position = first;
@@ -90,7 +92,7 @@ StepBatch BatchOf(const LayoutRun& run, const DataShare& share, int step) {
   const BatchShare own = ShareOf(run.global_batch, share.index, share.count);
   for (int64_t s = own.first; s < own.last; ++s) {
     if ((s - own.first) % micro_batch == 0) batch.micro_batches.emplace_back();
-    AppendSample(run.model, first + s, batch.micro_batches.back());
+    AppendSample(run, first + s, batch.micro_batches.back());
   }
   const int64_t largest = (run.global_batch + share.count - 1) / share.count;
   batch.most_micro_batches = (largest + micro_batch - 1) / micro_batch;
@@ -188,7 +190,7 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
                                mesh->data(),
                                mesh->group(MeshAxis::kFsdp),
                                mesh->group(MeshAxis::kDp),
-                               static_cast<int>(run.layout.zero_stage()),
+                               run.layout,
                                {mesh->data().rank(), mesh->data().size()},
                                reporter,
                                RealClock()};
@@ -292,8 +294,16 @@ std::string NameOf(const v1::Layout& layout) {
   if (layout.fsdp() > 1) {
     absl::StrAppend(&name, "Fsdp", layout.fsdp(), "Zero", layout.zero_stage());
   }
-  return absl::StrCat(name.empty() ? "One" : name, "Micro",
-                      layout.micro_batch());
+  name =
+      absl::StrCat(name.empty() ? "One" : name, "Micro", layout.micro_batch());
+  switch (layout.activation_checkpoint()) {
+    case v1::ACTIVATION_CHECKPOINT_FULL:
+      return absl::StrCat(name, "Full");
+    case v1::ACTIVATION_CHECKPOINT_SELECTIVE:
+      return absl::StrCat(name, "Selective");
+    default:
+      return name;
+  }
 }
 
 ModelSpec SmallModel(v1::ModelFamily family, v1::Task task) {

@@ -23,6 +23,8 @@ struct LayoutRun {
   v1::Layout layout;
   // Samples of a global batch; their lengths and targets differ.
   int64_t global_batch = 10;
+  // Tokens of every sample; 0: they differ.
+  int64_t length = 0;
   int steps = 1;
   // A checkpoint to go on from, and a folder to leave one in; empty: none.
   std::string load_from;

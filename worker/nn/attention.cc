@@ -63,11 +63,6 @@ absl::Status Attention::Forward(const PassContext& context, const Tensor& x,
                                 const Tensor& y) const {
   const int64_t rows = x.rows();
   ASSIGN_OR_RETURN(saved.qkv, context.Activation(rows, qkv_.out_width()));
-  ASSIGN_OR_RETURN(saved.out, context.Activation(rows, heads_ * head_width_));
-  ASSIGN_OR_RETURN(
-      saved.lse,
-      AllocateTensor(context.stream, DType::kFloat32, {heads_, rows},
-                     MemoryCategory::kActivation, RowPadding::kDense));
   RETURN_IF_ERROR(qkv_.Forward(context, x, saved.qkv));
   if (rope_theta_.has_value()) {
     // Queries and keys are adjacent, and heads are turned alike.
@@ -76,10 +71,21 @@ absl::Status Attention::Forward(const PassContext& context, const Tensor& x,
         saved.qkv->Columns(0, (heads_ + kv_heads_) * head_width_), head_width_,
         *rope_theta_, context.batch.positions, ops::RotaryDirection::kForward));
   }
-  RETURN_IF_ERROR(ops::AttentionForward(
-      context.stream, ShapeOf(context), Queries(saved.qkv), Keys(saved.qkv),
-      Values(saved.qkv), saved.out, saved.lse));
+  RETURN_IF_ERROR(Restore(context, saved));
   return output_.Forward(context, saved.out, y);
+}
+
+absl::Status Attention::Restore(const PassContext& context,
+                                AttentionActivations& saved) const {
+  const int64_t rows = saved.qkv->rows();
+  ASSIGN_OR_RETURN(saved.out, context.Activation(rows, heads_ * head_width_));
+  ASSIGN_OR_RETURN(
+      saved.lse,
+      AllocateTensor(context.stream, DType::kFloat32, {heads_, rows},
+                     MemoryCategory::kActivation, RowPadding::kDense));
+  return ops::AttentionForward(context.stream, ShapeOf(context),
+                               Queries(saved.qkv), Keys(saved.qkv),
+                               Values(saved.qkv), saved.out, saved.lse);
 }
 
 absl::Status Attention::Backward(const PassContext& context, const Tensor& x,

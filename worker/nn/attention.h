@@ -31,6 +31,9 @@ class Attention {
   //   x: (N, C), kept by the caller for backward   y: (N, C)
   absl::Status Forward(const PassContext& context, const Tensor& x,
                        AttentionActivations& saved, const Tensor& y) const;
+  // Attention's result again, from saved.qkv: the same bits.
+  absl::Status Restore(const PassContext& context,
+                       AttentionActivations& saved) const;
   // Writes dx (not the memory of dy); frees `saved`.
   absl::Status Backward(const PassContext& context, const Tensor& x,
                         AttentionActivations& saved, const Tensor& dy,

@@ -19,6 +19,12 @@ FeedForward::FeedForward(const ModelSpec& spec, const ParameterStore& store,
 absl::Status FeedForward::Forward(const PassContext& context, const Tensor& x,
                                   FeedForwardActivations& saved,
                                   const Tensor& y) const {
+  RETURN_IF_ERROR(Restore(context, x, saved));
+  return down_.Forward(context, saved.activated, y);
+}
+
+absl::Status FeedForward::Restore(const PassContext& context, const Tensor& x,
+                                  FeedForwardActivations& saved) const {
   ASSIGN_OR_RETURN(saved.hidden, context.Activation(x.rows(), in_.out_width()));
   RETURN_IF_ERROR(in_.Forward(context, x, saved.hidden));
   ASSIGN_OR_RETURN(saved.activated,
@@ -33,7 +39,7 @@ absl::Status FeedForward::Forward(const PassContext& context, const Tensor& x,
           ops::SwigluForward(context.stream, saved.hidden, saved.activated));
       break;
   }
-  return down_.Forward(context, saved.activated, y);
+  return absl::OkStatus();
 }
 
 absl::Status FeedForward::Backward(const PassContext& context, const Tensor& x,

@@ -27,6 +27,9 @@ class FeedForward {
   //   x: (N, C), kept by the caller for backward   y: (N, C)
   absl::Status Forward(const PassContext& context, const Tensor& x,
                        FeedForwardActivations& saved, const Tensor& y) const;
+  // What Forward keeps, without its result.
+  absl::Status Restore(const PassContext& context, const Tensor& x,
+                       FeedForwardActivations& saved) const;
   // Writes dx (not the memory of dy); frees `saved`.
   absl::Status Backward(const PassContext& context, const Tensor& x,
                         FeedForwardActivations& saved, const Tensor& dy,

@@ -8,6 +8,7 @@
 #include "kernels/owned_tensor.h"
 #include "kernels/step_scalars.h"
 #include "kernels/stream.h"
+#include "lockstep/v1/job.pb.h"
 #include "worker/nn/device_batch.h"
 
 namespace lockstep {
@@ -22,6 +23,9 @@ struct PassContext {
   // Of dropout; 0 in evaluation.
   float dropout = 0.0f;
   uint64_t seed = 0;
+  // What backward computes again instead of keeping it: none, selective
+  // (attention's result) or full (all of a block but its input).
+  v1::ActivationCheckpoint checkpoint = v1::ACTIVATION_CHECKPOINT_NONE;
 
   // An activation of (rows, cols), rows padded.
   absl::StatusOr<OwnedTensor> Activation(int64_t rows, int64_t cols) const {

@@ -17,15 +17,30 @@ Norm ResidualNorm::ToNorm() const {
   return {kind_, epsilon_, weight_.value(), bias_.value()};
 }
 
-absl::Status ResidualNorm::Forward(const PassContext& context,
-                                   Residual residual,
-                                   NormActivations& saved) const {
-  const int64_t rows = residual.sum.rows(), cols = residual.sum.cols();
+absl::Status ResidualNorm::Allocate(const PassContext& context, int64_t rows,
+                                    int64_t cols,
+                                    NormActivations& saved) const {
   ASSIGN_OR_RETURN(saved.normed, context.Activation(rows, cols));
   if (kind_ == NormKind::kLayerNorm) {
     ASSIGN_OR_RETURN(saved.mean, context.Statistics(rows));
   }
   ASSIGN_OR_RETURN(saved.rstd, context.Statistics(rows));
+  return absl::OkStatus();
+}
+
+absl::Status ResidualNorm::Restore(const PassContext& context,
+                                   NormActivations& saved) const {
+  RETURN_IF_ERROR(
+      Allocate(context, saved.input.rows(), saved.input.cols(), saved));
+  return ops::NormForward(context.stream, ToNorm(), saved.input, saved.normed,
+                          saved.mean, saved.rstd);
+}
+
+absl::Status ResidualNorm::Forward(const PassContext& context,
+                                   Residual residual,
+                                   NormActivations& saved) const {
+  const int64_t rows = residual.sum.rows(), cols = residual.sum.cols();
+  RETURN_IF_ERROR(Allocate(context, rows, cols, saved));
   if (residual.branch.empty()) {
     saved.input = residual.sum;
     return ops::NormForward(context.stream, ToNorm(), saved.input, saved.normed,

@@ -39,6 +39,9 @@ class ResidualNorm {
   // Consumes `residual`; its branch is freed.
   absl::Status Forward(const PassContext& context, Residual residual,
                        NormActivations& saved) const;
+  // Normalises saved.input again: the same bits.
+  absl::Status Restore(const PassContext& context,
+                       NormActivations& saved) const;
   // dsum: gradient with respect to the sum, (N, C); on entry that of the path
   // past the norm, to which the norm's own is added. Adds to the parameters'
   // gradients.
@@ -51,6 +54,8 @@ class ResidualNorm {
                              const Tensor& dnormed, const Tensor& dsum) const;
 
  private:
+  absl::Status Allocate(const PassContext& context, int64_t rows, int64_t cols,
+                        NormActivations& saved) const;
   // As it is now: see Parameter.
   Norm ToNorm() const;
 

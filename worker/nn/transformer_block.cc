@@ -36,15 +36,7 @@ absl::StatusOr<Residual> TransformerBlock::Forward(
   const int64_t rows = input.sum.rows(), cols = input.sum.cols();
   RETURN_IF_ERROR(
       attention_norm_.Forward(context, std::move(input), saved.attention_norm));
-  Residual middle;
-  middle.sum = saved.attention_norm.input;
-  middle.site = SiteOf(unit_, DropoutSite::kAttentionOutput);
-  ASSIGN_OR_RETURN(middle.branch, context.Activation(rows, cols));
-  RETURN_IF_ERROR(attention_.Forward(context, saved.attention_norm.normed,
-                                     saved.attention, middle.branch));
-
-  RETURN_IF_ERROR(feed_forward_norm_.Forward(context, std::move(middle),
-                                             saved.feed_forward_norm));
+  RETURN_IF_ERROR(ForwardAttention(context, saved));
   Residual output;
   output.sum = saved.feed_forward_norm.input;
   output.site = SiteOf(unit_, DropoutSite::kFeedForwardOutput);
@@ -52,6 +44,50 @@ absl::StatusOr<Residual> TransformerBlock::Forward(
   RETURN_IF_ERROR(feed_forward_.Forward(context, saved.feed_forward_norm.normed,
                                         saved.feed_forward, output.branch));
   return output;
+}
+
+absl::Status TransformerBlock::ForwardAttention(const PassContext& context,
+                                                BlockActivations& saved) const {
+  const Tensor& normed = saved.attention_norm.normed;
+  Residual middle;
+  middle.sum = saved.attention_norm.input;
+  middle.site = SiteOf(unit_, DropoutSite::kAttentionOutput);
+  ASSIGN_OR_RETURN(middle.branch,
+                   context.Activation(normed.rows(), normed.cols()));
+  RETURN_IF_ERROR(
+      attention_.Forward(context, normed, saved.attention, middle.branch));
+  return feed_forward_norm_.Forward(context, std::move(middle),
+                                    saved.feed_forward_norm);
+}
+
+void TransformerBlock::Discard(const PassContext& context,
+                               BlockActivations& saved) const {
+  if (context.checkpoint == v1::ACTIVATION_CHECKPOINT_SELECTIVE) {
+    saved.attention.out.Reset();
+    saved.attention.lse.Reset();
+  } else if (context.checkpoint == v1::ACTIVATION_CHECKPOINT_FULL) {
+    NormActivations kept;
+    kept.sum = std::move(saved.attention_norm.sum);
+    kept.input = saved.attention_norm.input;
+    saved = BlockActivations();
+    saved.attention_norm = std::move(kept);
+  }
+}
+
+absl::Status TransformerBlock::Restore(const PassContext& context,
+                                       BlockActivations& saved) const {
+  if (context.checkpoint == v1::ACTIVATION_CHECKPOINT_SELECTIVE &&
+      saved.attention.out.empty()) {
+    return attention_.Restore(context, saved.attention);
+  }
+  if (context.checkpoint == v1::ACTIVATION_CHECKPOINT_FULL &&
+      saved.attention_norm.normed.empty()) {
+    RETURN_IF_ERROR(attention_norm_.Restore(context, saved.attention_norm));
+    RETURN_IF_ERROR(ForwardAttention(context, saved));
+    return feed_forward_.Restore(context, saved.feed_forward_norm.normed,
+                                 saved.feed_forward);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TransformerBlock::Backward(const PassContext& context,

@@ -31,12 +31,23 @@ class TransformerBlock {
   // The result's sum lives in `saved`.
   absl::StatusOr<Residual> Forward(const PassContext& context, Residual input,
                                    BlockActivations& saved) const;
+  // Frees what context.checkpoint says backward computes again (Chen et al.,
+  // arXiv:1604.06174; Korthikanti et al., arXiv:2205.05198, section 5). The
+  // result of Forward must have been used.
+  void Discard(const PassContext& context, BlockActivations& saved) const;
+  // Brings it back before Backward: the same bits.
+  absl::Status Restore(const PassContext& context,
+                       BlockActivations& saved) const;
   // dsum: (N, C), in: gradient of the result (sum and branch alike); out: that
   // of the input. Frees `saved`.
   absl::Status Backward(const PassContext& context, BlockActivations& saved,
                         const Tensor& dsum) const;
 
  private:
+  // Attention and the norm behind it.
+  absl::Status ForwardAttention(const PassContext& context,
+                                BlockActivations& saved) const;
+
   const int unit_;
   const ResidualNorm attention_norm_;
   const Attention attention_;

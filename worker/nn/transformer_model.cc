@@ -39,6 +39,8 @@ absl::Status TransformerModel::ForwardBackward(const PassContext& context,
     ASSIGN_OR_RETURN(
         residual, blocks_[i]->Forward(context, std::move(residual), saved[i]));
     RETURN_IF_ERROR(observer.AfterUnit(unit, Pass::kForward));
+    // The last block's are needed at once.
+    if (i > 0) blocks_[i - 1]->Discard(context, saved[i - 1]);
   }
   RETURN_IF_ERROR(observer.BeforeUnit(units() - 1, Pass::kBackward));
   ASSIGN_OR_RETURN(OwnedTensor dsum,
@@ -47,6 +49,7 @@ absl::Status TransformerModel::ForwardBackward(const PassContext& context,
   for (size_t i = blocks_.size(); i-- > 0;) {
     const int unit = static_cast<int>(i) + 1;
     RETURN_IF_ERROR(observer.BeforeUnit(unit, Pass::kBackward));
+    RETURN_IF_ERROR(blocks_[i]->Restore(context, saved[i]));
     RETURN_IF_ERROR(blocks_[i]->Backward(context, saved[i], dsum));
     RETURN_IF_ERROR(observer.AfterUnit(unit, Pass::kBackward));
   }

@@ -38,11 +38,12 @@ struct RankContext {
   // All ranks of the job.
   ProcessGroup& world;
   // Those that see different samples; among them those that share one replica's
-  // states, by `zero_stage`, and those that hold the same part of them.
+  // states, by the layout's zero_stage, and those that hold the same part of
+  // them.
   ProcessGroup& data;
   ProcessGroup& shards;
   ProcessGroup& replicas;
-  int zero_stage = 0;
+  v1::Layout layout;
   DataShare share;
   Reporter& reporter;
   Clock& clock;

@@ -85,7 +85,8 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
                               device_scalars_->data<StepScalars>(),
                               staged,
                               static_cast<float>(state_.model_spec.dropout),
-                              spec.seed};
+                              spec.seed,
+                              context_.layout.activation_checkpoint()};
     RETURN_IF_ERROR(
         state_.model->ForwardBackward(pass, sums, *state_.parallel));
   }

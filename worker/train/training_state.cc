@@ -25,7 +25,8 @@ absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
   ProcessGroup& shards = context.shards;
   Sharding sharding;
   if (shards.size() > 1) {
-    sharding = {shards.size(), shards.rank(), context.zero_stage};
+    sharding = {shards.size(), shards.rank(),
+                static_cast<int>(context.layout.zero_stage())};
   }
   ASSIGN_OR_RETURN(state.store,
                    ParameterStore::Create(stream, DescribeModel(model),

@@ -219,8 +219,6 @@ INSTANTIATE_TEST_SUITE_P(
         LaterFeature{"parallel.tp=2 resources.devices=1", "parallel.tp"},
         LaterFeature{"parallel.pp=2", "parallel.pp"},
         LaterFeature{"parallel.virtual_stages=2", "parallel.virtual_stages"},
-        LaterFeature{"parallel.activation_checkpoint=full",
-                     "parallel.activation_checkpoint"},
         LaterFeature{"resources.devices={min:\t1,max:\t2}",
                      "resources.devices"}));
 
@@ -235,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         "parallel=auto", "parallel.dp=4 parallel.micro_batch=16",
         "parallel.schedule=zero_bubble", "parallel.cp_kind=ulysses",
-        "parallel.zero_stage=2", "parallel.activation_checkpoint=none",
+        "parallel.zero_stage=2", "parallel.activation_checkpoint=full",
         "restart.max_attempts=3", "model.heads=8 model.kv_heads=2",
         "model.heads=5 model.head_width=16",
         "model.family=gpt2 model.heads=256", "train.steps=null train.epochs=2",

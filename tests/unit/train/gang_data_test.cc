@@ -44,7 +44,7 @@ class GangDataTest : public testing::TrainFixture {
   }
   RankContext second() {
     return {*device_, second_, second_,   second_,    second_,
-            0,        {1, 2},  reporter_, RealClock()};
+            {},       {1, 2},  reporter_, RealClock()};
   }
 
   SecondRank second_{"world"};

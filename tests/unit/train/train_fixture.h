@@ -49,7 +49,7 @@ class TrainFixture : public ::testing::Test {
                                                             group_,
                                                             group_,
                                                             group_,
-                                                            0,
+                                                            {},
                                                             {0, 1},
                                                             reporter_,
                                                             RealClock()});
