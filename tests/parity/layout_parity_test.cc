@@ -142,6 +142,8 @@ std::vector<LayoutCase> Cases() {
       add(word, MakeRun(family, 1, 4, stage, 1));
       add(word, MakeRun(family, 2, 2, stage, 1));
     }
+    // No segment divides by 5.
+    add(word, MakeRun(family, 1, 5, 3, 1));
     // More ranks than samples: some ranks only take part.
     LayoutRun few = MakeRun(family, 2, 3, 3, 1);
     few.global_batch = 5;
@@ -155,9 +157,12 @@ std::vector<LayoutCase> Cases() {
       add(absl::StrCat(word, "Classifier"), classifier);
       LayoutRun lamb = MakeRun(family, 2, 2, stage, 3);
       lamb.training.optimizer.name = v1::OPTIMIZER_NAME_LAMB;
+      // Large enough that a wrong trust ratio shows in the losses.
+      lamb.training.optimizer.learning_rate = 0.05;
       add(absl::StrCat(word, "Lamb"), lamb);
       LayoutRun lars = MakeRun(family, 1, 3, stage, 4);
       lars.training.optimizer.name = v1::OPTIMIZER_NAME_LARS;
+      lars.training.optimizer.learning_rate = 10.0;
       add(absl::StrCat(word, "Lars"), lars);
       LayoutRun tied = MakeRun(family, 1, 3, stage, 4);
       tied.model.tied_embeddings = !tied.model.tied_embeddings;

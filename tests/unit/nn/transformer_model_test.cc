@@ -189,6 +189,55 @@ TEST_P(TransformerModelTest, LossAndGradientsAgreeWithFp64Differences) {
   }
 }
 
+// With dropout's bits held fixed the loss is a function of the weights like any
+// other: along a tensor's gradient it rises by the gradient's squared norm.
+TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
+  if (GetParam().dtype != DType::kFloat32) {
+    GTEST_SKIP() << "differences of bf16 losses are too coarse";
+  }
+  const TransformerModel model(spec_, *store_);
+  ASSERT_OK_AND_ASSIGN(const DeviceBatch staged, StageBatch(stream(), batch_));
+  PassContext pass = {stream(), DType::kFloat32, &scalars_, staged};
+  pass.dropout = 0.3f;
+  pass.seed = 9;
+  NoObserver observer;
+  const auto loss = [&] {
+    LossSums sums;
+    EXPECT_OK(store_->ZeroGradients(stream()));
+    EXPECT_OK(model.ForwardBackward(pass, sums, observer));
+    return sums.loss / valid_;
+  };
+  loss();
+  const absl::Span<float> all = Values(store_->gradient());
+  const std::vector<float> gradient(all.begin(), all.end());
+  double whole = 0.0;
+  for (const float value : gradient) whole += double{value} * value;
+  for (size_t i = 0; i < store_->tensors().size(); ++i) {
+    const FlatRange range = store_->range(static_cast<int>(i));
+    double square = 0.0;
+    for (int64_t e = range.begin; e < range.end; ++e) {
+      square += double{gradient[e]} * gradient[e];
+    }
+    // Keys' biases have no gradient.
+    if (square < 1e-8 * whole) continue;
+    // A step along the unit gradient that is small against the weights.
+    const double step = 3e-4 / std::sqrt(square);
+    const absl::Span<float> masters = Values(store_->master());
+    const std::vector<float> before(masters.begin(), masters.end());
+    const auto loss_at = [&](double factor) {
+      for (int64_t e = range.begin; e < range.end; ++e) {
+        masters[e] = static_cast<float>(before[e] + factor * gradient[e]);
+      }
+      return loss();
+    };
+    const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+    std::copy(before.begin(), before.end(), masters.begin());
+    // fp32 losses round by about 1e-6.
+    EXPECT_NEAR(slope, square, 0.02 * square + 2e-6 / step)
+        << store_->tensors()[i].name;
+  }
+}
+
 TEST_P(TransformerModelTest, EvaluationGivesTheTrainingLossWithoutDropout) {
   const TransformerModel model(spec_, *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged, StageBatch(stream(), batch_));
