@@ -24,6 +24,8 @@ class OwnedTensor {
   }
 
   const Tensor& get() const { return tensor_; }
+  // Passed to ops as the tensor that it is.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator const Tensor&() const { return tensor_; }
   const Tensor* operator->() const { return &tensor_; }
   bool empty() const { return tensor_.empty(); }

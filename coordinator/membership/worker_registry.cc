@@ -239,10 +239,11 @@ std::vector<v1::GangId> WorkerRegistry::HoldersOn(
   const Worker* worker = FindLife(life);
   if (worker == nullptr) return gangs;
   for (const auto& [device, holder] : worker->holders) {
+    const v1::GangId& held = holder.gang;
     const bool listed = std::any_of(
         gangs.begin(), gangs.end(),
-        [&](const v1::GangId& gang) { return SameGang(gang, holder.gang); });
-    if (!listed) gangs.push_back(holder.gang);
+        [&held](const v1::GangId& gang) { return SameGang(gang, held); });
+    if (!listed) gangs.push_back(held);
   }
   return gangs;
 }

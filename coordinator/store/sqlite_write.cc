@@ -97,13 +97,14 @@ absl::StatusOr<std::unique_ptr<SqliteChangeWriter>> SqliteChangeWriter::Create(
     ASSIGN_OR_RETURN(SqliteStatement statement, database.Prepare(sql));
     delete_job.push_back(std::move(statement));
   }
+  auto statements = std::make_unique<Statements>(Statements{
+      std::move(put_job), std::move(put_attempt), std::move(put_rank),
+      std::move(put_checkpoint), std::move(put_memory),
+      std::move(put_rendezvous), std::move(add_transition),
+      std::move(add_event), std::move(forget_checkpoint),
+      std::move(forget_rendezvous), std::move(delete_job)});
   return std::unique_ptr<SqliteChangeWriter>(
-      new SqliteChangeWriter(std::unique_ptr<Statements>(new Statements{
-          std::move(put_job), std::move(put_attempt), std::move(put_rank),
-          std::move(put_checkpoint), std::move(put_memory),
-          std::move(put_rendezvous), std::move(add_transition),
-          std::move(add_event), std::move(forget_checkpoint),
-          std::move(forget_rendezvous), std::move(delete_job)})));
+      new SqliteChangeWriter(std::move(statements)));
 }
 
 SqliteChangeWriter::SqliteChangeWriter(std::unique_ptr<Statements> statements)
