@@ -140,13 +140,10 @@ absl::Status RunEvaluate(const RankContext& context,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status RunAction(const RankContext& context,
-                       const v1::RankAssignment& assignment, Store& store) {
+absl::Status RunKind(const RankContext& context,
+                     const v1::RankAssignment& assignment, Store& store,
+                     const LoadedModel& model) {
   const v1::Action& action = assignment.spec().action();
-  ASSIGN_OR_RETURN(const LoadedModel model,
-                   LoadModel(context, action.checkpoint()));
   switch (action.kind_case()) {
     case v1::Action::kGenerate:
       return RunGenerate(context, action.generate(), model);
@@ -158,6 +155,19 @@ absl::Status RunAction(const RankContext& context,
       break;
   }
   return absl::InternalError("an action of no kind");
+}
+
+}  // namespace
+
+absl::Status RunAction(const RankContext& context,
+                       const v1::RankAssignment& assignment, Store& store) {
+  const v1::Action& action = assignment.spec().action();
+  ASSIGN_OR_RETURN(const LoadedModel model,
+                   LoadModel(context, action.checkpoint()));
+  const absl::Status status = RunKind(context, assignment, store, model);
+  // What is still under way works on the model's memory, which goes next.
+  if (!status.ok()) context.shards.Abort();
+  return status;
 }
 
 }  // namespace lockstep
