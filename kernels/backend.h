@@ -56,6 +56,8 @@ struct Backend {
 
   // Loss.
   decltype(&ops::CrossEntropy) cross_entropy;
+  decltype(&ops::CrossEntropyStatistics) cross_entropy_statistics;
+  decltype(&ops::CrossEntropyFromStatistics) cross_entropy_from_statistics;
   decltype(&ops::SumInto) sum_into;
 
   // Optimizers.

@@ -72,6 +72,10 @@ class Tensor {
     return Tensor(data_, dtype_, shape, device_,
                   LastExtent(shape) == cols() ? row_stride_ : 0);
   }
+  // The memory of all rows, their padding included, as one dim.
+  Tensor WithPadding() const {
+    return Tensor(data_, dtype_, {rows() * row_stride_}, device_);
+  }
   // Elements [begin, begin + count) of a dense tensor, as one dim.
   Tensor Slice(int64_t begin, int64_t count) const {
     CHECK(dense() && begin >= 0 && count >= 0 && begin + count <= elements())

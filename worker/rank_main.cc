@@ -103,11 +103,8 @@ absl::Status RunAssignment(RankChannel& channel) {
                        static_cast<int>(assignment.world_size()), *factory));
   ChannelReporter reporter(channel);
   const RankContext context = {
+      GroupsOf(*mesh),
       *device,
-      mesh->world(),
-      mesh->data(),
-      mesh->group(MeshAxis::kFsdp),
-      mesh->group(MeshAxis::kDp),
       assignment.layout(),
       {assignment.data_share_index(), assignment.data_share_count()},
       reporter,

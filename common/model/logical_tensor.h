@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/spec/model_spec.h"
 
 namespace lockstep {
@@ -26,6 +27,19 @@ struct LogicalTensor {
   std::string name;
   // Global shape; linear weights are (out, in).
   std::vector<int64_t> shape;
+  // What this rank holds of it: all, or along dim `split_dim` the extents from
+  // `split_begin` on that `held_shape` says.
+  std::vector<int64_t> held_shape;
+  int split_dim = 0;
+  int64_t split_begin = 0;
+  // Number among the model's logical tensors, whatever part a rank holds.
+  int index = 0;
+  // Whether this rank speaks for its part where several ranks of one replica
+  // hold the same: it alone adds it to norms and writes it to checkpoints.
+  bool counted = true;
+  // Whether its gradient is a sum over the ranks of tensor parallelism, each of
+  // which makes a part of it.
+  bool summed_over_tp = false;
   Initializer initializer = Initializer::kZeros;
   double init_scale = 0.0;
   // Whether weight decay acts on it (matrices and embeddings); LARS and LAMB
@@ -39,8 +53,17 @@ struct LogicalTensor {
   // final norm and head. Units are gathered, freed and bucketed as wholes.
   int unit = 0;
 
+  // Of all of it, and of what this rank holds.
   int64_t elements() const;
+  int64_t held_elements() const;
 };
+
+// Elements [begin, begin + count) of what a rank holds of `tensor`, as the runs
+// in which they lie in the whole tensor: calls run(offset in the whole, offset
+// in what is held, elements) for each, in order.
+void ForEachRun(
+    const LogicalTensor& tensor, int64_t begin, int64_t count,
+    absl::FunctionRef<void(int64_t whole, int64_t held, int64_t elements)> run);
 
 // All logical tensors in storage order: by unit, and within a unit so that
 // tensors which are multiplied as one matrix (q, k, v; gate, up) are adjacent.

@@ -19,7 +19,7 @@ std::vector<Segment> PlanSegments(const std::vector<LogicalTensor>& tensors,
       segments.push_back({tensor.unit, matrix, static_cast<int>(i)});
     }
     segments.back().end_tensor = static_cast<int>(i) + 1;
-    segments.back().elements += tensor.elements();
+    segments.back().elements += tensor.held_elements();
   }
   for (Segment& segment : segments) {
     segment.shard_elements = segment.elements;

@@ -28,7 +28,6 @@ absl::Status CheckBuilt(const v1::JobSpec& spec) {
   }
   const v1::ParallelSpec& parallel = spec.parallel();
   RETURN_IF_ERROR(CheckAxis("parallel.cp", parallel.cp()));
-  RETURN_IF_ERROR(CheckAxis("parallel.tp", parallel.tp()));
   RETURN_IF_ERROR(CheckAxis("parallel.pp", parallel.pp()));
   RETURN_IF_ERROR(
       CheckAxis("parallel.virtual_stages", parallel.virtual_stages()));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/bytes.h"
 #include "common/model/memory_count.h"
+#include "common/model/model_part.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 
@@ -32,7 +33,6 @@ int64_t DegreeOr1(bool present, int64_t degree) { return present ? degree : 1; }
 absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
   const Axis axes[] = {
       {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())},
-      {"parallel.tp", DegreeOr1(parallel.has_tp(), parallel.tp())},
       {"parallel.pp", DegreeOr1(parallel.has_pp(), parallel.pp())}};
   for (const Axis& axis : axes) {
     if (axis.degree == 1) continue;
@@ -46,10 +46,20 @@ absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
 struct Degrees {
   int64_t dp = 1;
   int64_t fsdp = 1;
-  int64_t ranks() const { return dp * fsdp; }
+  int64_t tp = 1;
+  // Ranks that see different samples, and all.
+  int64_t shares() const { return dp * fsdp; }
+  int64_t ranks() const { return dp * fsdp * tp; }
+  // "dp 2 x fsdp 4": those above 1, or dp.
   std::string ToString() const {
-    return fsdp == 1 ? absl::StrCat("dp ", dp)
-                     : absl::StrCat("dp ", dp, " x fsdp ", fsdp);
+    std::string text;
+    for (const Axis& axis :
+         {Axis{"dp", dp}, Axis{"fsdp", fsdp}, Axis{"tp", tp}}) {
+      if (axis.degree == 1) continue;
+      absl::StrAppend(&text, text.empty() ? "" : " x ", axis.key, " ",
+                      axis.degree);
+    }
+    return text.empty() ? "dp 1" : text;
   }
 };
 
@@ -64,24 +74,26 @@ absl::StatusOr<Degrees> ResolveDegrees(const v1::JobSpec& spec, int64_t devices,
                                        DeviceUse use) {
   const int64_t global_batch = spec.train().global_batch();
   if (!spec.has_parallel()) {
-    if (devices <= global_batch) return Degrees{devices, 1};
+    if (devices <= global_batch) return Degrees{.dp = devices};
     // Ranks without a sequence to train on would be of no use.
-    if (use == DeviceUse::kAtMost) return Degrees{global_batch, 1};
+    if (use == DeviceUse::kAtMost) return Degrees{.dp = global_batch};
     return absl::InvalidArgumentError(absl::StrCat(
         "resources.devices is ", devices, ", but train.global_batch is ",
         global_batch, ": each device needs at least one sequence of a batch"));
   }
   const v1::ParallelSpec& parallel = spec.parallel();
   const Degrees degrees = {DegreeOr1(parallel.has_dp(), parallel.dp()),
-                           DegreeOr1(parallel.has_fsdp(), parallel.fsdp())};
+                           DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
+                           DegreeOr1(parallel.has_tp(), parallel.tp())};
   RETURN_IF_ERROR(CheckDegree("parallel.dp", degrees.dp));
   RETURN_IF_ERROR(CheckDegree("parallel.fsdp", degrees.fsdp));
-  if (degrees.ranks() > global_batch) {
+  RETURN_IF_ERROR(CheckDegree("parallel.tp", degrees.tp));
+  if (degrees.shares() > global_batch) {
     const bool one = degrees.fsdp == 1 || degrees.dp == 1;
     return absl::InvalidArgumentError(absl::StrCat(
         one ? (degrees.fsdp == 1 ? "parallel.dp" : "parallel.fsdp")
             : "parallel.dp x parallel.fsdp",
-        " is ", degrees.ranks(), ", but train.global_batch is ", global_batch,
+        " is ", degrees.shares(), ", but train.global_batch is ", global_batch,
         ": each rank that sees its own samples needs at least one sequence of "
         "a batch; at most ",
         global_batch, " would do"));
@@ -196,7 +208,8 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
   ASSIGN_OR_RETURN(const Degrees degrees,
                    ResolveDegrees(spec, shape.devices(), use));
   const int64_t global_batch = spec.train().global_batch();
-  const int64_t share = (global_batch + degrees.ranks() - 1) / degrees.ranks();
+  const int64_t share =
+      (global_batch + degrees.shares() - 1) / degrees.shares();
 
   v1::ResolvedLayout resolved;
   resolved.set_world_size(degrees.ranks());
@@ -207,7 +220,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
       spec.parallel().has_zero_stage() ? spec.parallel().zero_stage() : 3);
   layout.set_cp(1);
   layout.set_cp_kind(v1::CONTEXT_PARALLEL_KIND_RING);
-  layout.set_tp(1);
+  layout.set_tp(degrees.tp);
   layout.set_sequence_parallel(spec.parallel().has_sequence_parallel()
                                    ? spec.parallel().sequence_parallel()
                                    : true);
@@ -227,6 +240,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
       spec.task() == v1::TASK_CLASSIFICATION ? kGuessedClasses : 0;
   ASSIGN_OR_RETURN(const ModelSpec model,
                    MakeModelSpec(spec, EstimatedVocabulary(spec), classes));
+  RETURN_IF_ERROR(CheckTensorParallel(model, degrees.tp));
   const TrainingSpec training = MakeTrainingSpec(spec);
   const uint64_t limit = LimitOf(spec, shape);
   for (;;) {

@@ -70,7 +70,7 @@ AttentionGroup Arguments::Group(int64_t segment, int64_t kv_head) const {
   group.lse_stride = lse.row_stride();
   group.dropout = dropout;
   if (dropout.active && group.queries > 0) {
-    group.dropout.key += static_cast<uint64_t>(head);
+    group.dropout.key += static_cast<uint64_t>(shape.first_head + head);
     group.dropout.sample += query;
     group.dropout.position += query;
     // A segment lies in one sample, its positions rise by one: a key's position

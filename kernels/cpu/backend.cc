@@ -31,6 +31,8 @@ const Backend& CpuBackend() {
       .segment_mean_forward = SegmentMeanForward,
       .segment_mean_backward = SegmentMeanBackward,
       .cross_entropy = CrossEntropy,
+      .cross_entropy_statistics = CrossEntropyStatistics,
+      .cross_entropy_from_statistics = CrossEntropyFromStatistics,
       .sum_into = SumInto,
       .adamw = AdamW,
       .sgd = Sgd,

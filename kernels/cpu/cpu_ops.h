@@ -39,6 +39,8 @@ decltype(ops::SegmentMeanForward) SegmentMeanForward;
 decltype(ops::SegmentMeanBackward) SegmentMeanBackward;
 
 decltype(ops::CrossEntropy) CrossEntropy;
+decltype(ops::CrossEntropyStatistics) CrossEntropyStatistics;
+decltype(ops::CrossEntropyFromStatistics) CrossEntropyFromStatistics;
 decltype(ops::SumInto) SumInto;
 
 decltype(ops::AdamW) AdamW;

@@ -16,7 +16,7 @@ namespace lockstep::cpu {
 constexpr int64_t kColumnBlock = 16;
 
 absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
-                              const Tensor& position,
+                              int64_t first_id, const Tensor& position,
                               const Tensor& tokens_weight,
                               const Tensor& positions_weight,
                               const lockstep::Dropout& dropout,
@@ -28,10 +28,13 @@ absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
   const RowDropout dropped = ToRowDropout(dropout);
   const int32_t* tokens = token.data<int32_t>();
   const int32_t* positions = position.data<int32_t>();
+  const int64_t ids = tokens_weight.rows();
   cpu.pool().Ranges(
       out.rows(), GrainRows(out.cols()), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
-          kernel(dropped, row, RowPointer(tokens_weight, tokens[row]),
+          const int64_t id = tokens[row] - first_id;
+          kernel(dropped, row,
+                 id >= 0 && id < ids ? RowPointer(tokens_weight, id) : nullptr,
                  positions_weight.empty()
                      ? nullptr
                      : RowPointer(positions_weight, positions[row]),
@@ -42,7 +45,8 @@ absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
 }
 
 absl::Status EmbeddingBackward(Stream& stream, const Tensor& dout,
-                               const Tensor& token, const Tensor& position,
+                               const Tensor& token, int64_t first_id,
+                               const Tensor& position,
                                const lockstep::Dropout& dropout,
                                const Tensor& dtokens,
                                const Tensor& dpositions) {
@@ -53,12 +57,16 @@ absl::Status EmbeddingBackward(Stream& stream, const Tensor& dout,
   const int32_t* tokens = token.data<int32_t>();
   const int32_t* positions = position.data<int32_t>();
   const int64_t element = SizeOf(dout.dtype());
+  const int64_t ids = dtokens.rows();
   // A thread owns columns and takes the rows in order, as several rows may add
   // to one row of the gradient.
   cpu.pool().Ranges(dout.cols(), kColumnBlock, [&](int64_t begin, int64_t end) {
     for (int64_t row = 0; row < dout.rows(); ++row) {
+      const int64_t id = tokens[row] - first_id;
       kernel(dropped, row, begin, RowPointer(dout, row) + begin * element,
-             dtokens.data<float>() + tokens[row] * dtokens.row_stride() + begin,
+             id >= 0 && id < ids
+                 ? dtokens.data<float>() + id * dtokens.row_stride() + begin
+                 : nullptr,
              dpositions.empty()
                  ? nullptr
                  : dpositions.data<float>() +

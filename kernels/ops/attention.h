@@ -35,8 +35,10 @@ struct AttentionShape {
   int64_t max_query_rows = 0;
   int64_t max_key_rows = 0;
   // Drops attention weights; element = key position in its sample * 1 with
-  // key SiteKey folded with the head: word of (key + head).
+  // key SiteKey folded with the head: word of (key + first_head + head).
   Dropout dropout;
+  // Number of the first of these heads among all of the layer's.
+  int64_t first_head = 0;
 };
 
 namespace ops {

@@ -16,7 +16,7 @@ void CheckBounds(const Tensor& bounds, int64_t segments, ArgumentCheck& check) {
 }  // namespace
 
 absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
-                              const Tensor& position,
+                              int64_t first_id, const Tensor& position,
                               const Tensor& tokens_weight,
                               const Tensor& positions_weight,
                               const lockstep::Dropout& dropout,
@@ -41,12 +41,14 @@ absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
   }
   check.Dropout(dropout, rows);
   RETURN_IF_ERROR(check.status());
-  return stream.backend().embedding_forward(
-      stream, token, position, tokens_weight, positions_weight, dropout, out);
+  return stream.backend().embedding_forward(stream, token, first_id, position,
+                                            tokens_weight, positions_weight,
+                                            dropout, out);
 }
 
 absl::Status EmbeddingBackward(Stream& stream, const Tensor& dout,
-                               const Tensor& token, const Tensor& position,
+                               const Tensor& token, int64_t first_id,
+                               const Tensor& position,
                                const lockstep::Dropout& dropout,
                                const Tensor& dtokens,
                                const Tensor& dpositions) {
@@ -63,8 +65,8 @@ absl::Status EmbeddingBackward(Stream& stream, const Tensor& dout,
   }
   check.Dropout(dropout, rows);
   RETURN_IF_ERROR(check.status());
-  return stream.backend().embedding_backward(stream, dout, token, position,
-                                             dropout, dtokens, dpositions);
+  return stream.backend().embedding_backward(
+      stream, dout, token, first_id, position, dropout, dtokens, dpositions);
 }
 
 absl::Status SegmentMeanForward(Stream& stream, const Tensor& x,

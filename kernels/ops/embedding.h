@@ -9,13 +9,15 @@
 
 namespace lockstep::ops {
 
-// out[n] = dropout(tokens_weight[token[n]] + positions_weight[position[n]]).
+// out[n] = dropout(tokens_weight[token[n] - first_id] +
+// positions_weight[position[n]]). A token whose id has no row in tokens_weight
+// adds nothing: another rank has it.
 //   token, position: (N,) int32   tokens_weight: (V, C)
 //   positions_weight: (P, C), or empty   out: (N, C)
 // Weights and out are of one dtype, fp32 or bf16, or weights fp32 and out bf16.
-// Ids must be in range: the caller has checked them.
+// Positions must be in range: the caller has checked them.
 absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
-                              const Tensor& position,
+                              int64_t first_id, const Tensor& position,
                               const Tensor& tokens_weight,
                               const Tensor& positions_weight,
                               const lockstep::Dropout& dropout,
@@ -25,7 +27,8 @@ absl::Status EmbeddingForward(Stream& stream, const Tensor& token,
 // on the number of threads.
 //   dout: (N, C)   dtokens: (V, C) fp32   dpositions: (P, C) fp32, or empty
 absl::Status EmbeddingBackward(Stream& stream, const Tensor& dout,
-                               const Tensor& token, const Tensor& position,
+                               const Tensor& token, int64_t first_id,
+                               const Tensor& position,
                                const lockstep::Dropout& dropout,
                                const Tensor& dtokens, const Tensor& dpositions);
 

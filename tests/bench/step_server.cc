@@ -58,8 +58,8 @@ absl::Status ServeSteps(const BenchModel& bench, int threads) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("world");
   SilentReporter reporter;
-  const RankContext context = {*device, group, group,    group,      group,
-                               {},      {},    reporter, RealClock()};
+  const RankContext context = {OneRankGroups(group), *device, {}, {}, reporter,
+                               RealClock()};
   ASSIGN_OR_RETURN(
       TrainingState state,
       MakeTrainingState(context, bench.model, bench.training, Purpose::kTrain));

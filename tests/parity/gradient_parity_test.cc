@@ -122,8 +122,8 @@ absl::StatusOr<Gradients> SumOfShares(const ParityCase& parity) {
                    MakeCpuDevice(options));
   LocalProcessGroup group("dp");
   SilentReporter reporter;
-  const RankContext context = {*device, group, group,    group,      group,
-                               {},      {},    reporter, RealClock()};
+  const RankContext context = {OneRankGroups(group), *device, {}, {}, reporter,
+                               RealClock()};
   TrainingSpec training;
   training.seed = 5;
   ASSIGN_OR_RETURN(

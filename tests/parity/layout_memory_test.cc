@@ -38,14 +38,18 @@ double FormulaBytes(const StateBytes& bytes, int64_t stage, double ranks) {
 
 struct MemoryCase {
   v1::Precision precision;
-  int64_t fsdp;
-  int64_t stage;
+  int64_t fsdp = 1;
+  int64_t stage = 3;
+  int64_t tp = 1;
+  bool sequence_parallel = false;
 };
 
 std::string NameOf(const ::testing::TestParamInfo<MemoryCase>& memory) {
   return absl::StrCat(
       memory.param.precision == v1::PRECISION_BF16 ? "Bf16" : "Fp32", "Fsdp",
-      memory.param.fsdp, "Zero", memory.param.stage);
+      memory.param.fsdp, "Zero", memory.param.stage,
+      memory.param.tp > 1 ? absl::StrCat("Tp", memory.param.tp) : "",
+      memory.param.sequence_parallel ? "Seq" : "");
 }
 
 class LayoutMemoryTest : public ::testing::TestWithParam<MemoryCase> {};
@@ -65,6 +69,8 @@ LayoutRun RunOf(const MemoryCase& memory) {
   run.layout = OneRank(1);
   run.layout.set_fsdp(memory.fsdp);
   run.layout.set_zero_stage(memory.stage);
+  run.layout.set_tp(memory.tp);
+  run.layout.set_sequence_parallel(memory.sequence_parallel);
   return run;
 }
 
@@ -103,6 +109,49 @@ TEST_P(LayoutMemoryTest, ThePlanCountsWhatIsKept) {
     EXPECT_LE(use.total.peak_bytes, count.peak_bytes());
   }
 }
+
+// Tensor parallelism: savings follow the plan's count within 5 %.
+class TensorMemoryTest : public LayoutMemoryTest {};
+
+TEST_P(TensorMemoryTest, SavingsFollowTheCount) {
+  LayoutRun run = RunOf(GetParam());
+  // Key heads for 4 ranks; whole sequences, so that the count is of what comes.
+  run.model.kv_heads = 4;
+  run.length = run.training.sequence_length;
+  ASSERT_OK_AND_ASSIGN(const LayoutResult result, RunLayout(run));
+  const v1::MemoryReport count =
+      CountMemory(run.model, run.training, run.layout);
+  // The last rank has the largest portions.
+  const MemoryUse& use = result.memory[run.layout.tp() - 1];
+  EXPECT_EQ(Peak(use, MemoryCategory::kParameter), count.parameters_bytes());
+  EXPECT_EQ(Peak(use, MemoryCategory::kGradient), count.gradients_bytes());
+  EXPECT_EQ(Peak(use, MemoryCategory::kOptimizerState),
+            count.optimizer_bytes());
+  for (const MemoryUse& rank : result.memory) {
+    EXPECT_LE(Peak(rank, MemoryCategory::kActivation),
+              count.activations_bytes());
+    EXPECT_LE(rank.total.peak_bytes, count.peak_bytes());
+  }
+  const auto counted = static_cast<double>(count.activations_bytes());
+  EXPECT_NEAR(static_cast<double>(Peak(use, MemoryCategory::kActivation)),
+              counted, 0.05 * counted);
+}
+
+std::vector<MemoryCase> TensorCases() {
+  std::vector<MemoryCase> cases;
+  for (const v1::Precision precision :
+       {v1::PRECISION_FP32, v1::PRECISION_BF16}) {
+    for (const bool sequence : {false, true}) {
+      cases.push_back({precision, 1, 3, 2, sequence});
+      cases.push_back({precision, 1, 3, 4, sequence});
+      cases.push_back({precision, 2, 3, 2, sequence});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TensorMemoryTest,
+                         ::testing::ValuesIn(TensorCases()), NameOf);
 
 std::vector<MemoryCase> Cases() {
   std::vector<MemoryCase> cases;

@@ -157,6 +157,66 @@ LayoutRun MakeRun(v1::ModelFamily family, int64_t dp, int64_t fsdp,
   return run;
 }
 
+// Tensor parallelism, with and without cutting the sequence: heads,
+// feed-forward width, vocabulary and rows that don't divide evenly, and mixes.
+std::vector<LayoutCase> TensorCases() {
+  std::vector<LayoutCase> cases;
+  const auto add = [&](const std::string& what, const LayoutRun& run) {
+    cases.push_back({absl::StrCat(what, NameOf(run.layout)), run});
+  };
+  for (const auto& [family, word] :
+       {std::pair{v1::MODEL_FAMILY_GPT2, "Gpt2"},
+        std::pair{v1::MODEL_FAMILY_LLAMA, "Llama"}}) {
+    for (const bool sequence : {false, true}) {
+      const auto make = [&, family = family](int64_t dp, int64_t fsdp,
+                                             int64_t stage, int64_t tp,
+                                             int64_t micro_batch) {
+        LayoutRun run = MakeRun(family, dp, fsdp, stage, micro_batch);
+        run.layout.set_tp(tp);
+        run.layout.set_sequence_parallel(sequence);
+        if (tp == 3) {
+          // 6 heads of 8, 3 key heads of them in llama: 2 and 1 a rank.
+          run.model.heads = 6;
+          run.model.head_width = 8;
+          run.model.kv_heads = family == v1::MODEL_FAMILY_LLAMA ? 3 : 6;
+        }
+        return run;
+      };
+      add(word, make(1, 1, 3, 2, 4));
+      add(word, make(1, 1, 3, 3, 3));
+      add(word, make(2, 1, 3, 2, 2));
+      for (const int64_t stage : {1, 2, 3}) add(word, make(1, 2, stage, 2, 3));
+      LayoutRun uneven = make(1, 1, 3, 2, 10);
+      uneven.model.heads = 5;
+      uneven.model.kv_heads = 5;
+      uneven.model.head_width = 10;
+      add(absl::StrCat(word, "FiveHeads"), uneven);
+      LayoutRun few = make(1, 3, 3, 2, 1);
+      few.global_batch = 2;
+      add(absl::StrCat(word, "FewSamples"), few);
+      LayoutRun bf16 = make(1, 2, 3, 2, 2);
+      bf16.training.precision = v1::PRECISION_BF16;
+      add(absl::StrCat(word, "Bf16"), bf16);
+      LayoutRun classifier = make(2, 1, 3, 2, 2);
+      classifier.model = SmallModel(family, v1::TASK_CLASSIFICATION);
+      add(absl::StrCat(word, "Classifier"), classifier);
+      LayoutRun lamb = make(1, 2, 2, 2, 3);
+      lamb.training.optimizer.name = v1::OPTIMIZER_NAME_LAMB;
+      lamb.training.optimizer.learning_rate = 0.05;
+      add(absl::StrCat(word, "Lamb"), lamb);
+      LayoutRun lars = make(1, 1, 2, 2, 3);
+      lars.training.optimizer.name = v1::OPTIMIZER_NAME_LARS;
+      lars.training.optimizer.learning_rate = 10.0;
+      add(absl::StrCat(word, "Lars"), lars);
+      LayoutRun tied = make(1, 1, 3, 2, 4);
+      tied.model.tied_embeddings = !tied.model.tied_embeddings;
+      add(absl::StrCat(word, tied.model.tied_embeddings ? "Tied" : "Untied"),
+          tied);
+    }
+  }
+  return cases;
+}
+
 std::vector<LayoutCase> Cases() {
   std::vector<LayoutCase> cases;
   const auto add = [&](const std::string& what, const LayoutRun& run) {
@@ -200,6 +260,7 @@ std::vector<LayoutCase> Cases() {
           tied);
     }
   }
+  for (const LayoutCase& layout : TensorCases()) cases.push_back(layout);
   return cases;
 }
 

@@ -141,13 +141,21 @@ class ResultFile {
 // This rank's shards, each piece of a logical tensor after where it lies in all
 // of them.
 template <typename ShardOf>
-void AddPieces(const ParameterStore& store, const ShardOf& shard_of,
-               ResultFile& file) {
+void AddPieces(const LayoutRun& run, const ParameterStore& store,
+               const ShardOf& shard_of, ResultFile& file) {
+  std::vector<int64_t> begins = {0};
+  for (const LogicalTensor& tensor : DescribeModel(run.model)) {
+    begins.push_back(begins.back() + tensor.elements());
+  }
   std::vector<int64_t> offsets;
   std::vector<float> values;
   for (const ShardPiece& piece : store.pieces()) {
-    offsets.push_back(store.range(piece.tensor).begin + piece.tensor_offset);
-    offsets.push_back(piece.range.size());
+    const LogicalTensor& tensor = store.tensors()[piece.tensor];
+    ForEachRun(tensor, piece.tensor_offset, piece.range.size(),
+               [&](int64_t whole, int64_t held, int64_t elements) {
+                 offsets.push_back(begins[tensor.index] + whole);
+                 offsets.push_back(elements);
+               });
     const float* from =
         shard_of(piece.segment).template data<float>() + piece.range.begin;
     values.insert(values.end(), from, from + piece.range.size());
@@ -185,15 +193,10 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
       DeviceMesh::Create(run.layout, rank,
                          static_cast<int>(WorldSize(run.layout)), *factory));
   SilentReporter reporter;
-  const RankContext context = {*device,
-                               mesh->world(),
-                               mesh->data(),
-                               mesh->group(MeshAxis::kFsdp),
-                               mesh->group(MeshAxis::kDp),
-                               run.layout,
-                               {mesh->data().rank(), mesh->data().size()},
-                               reporter,
-                               RealClock()};
+  const RankContext context = {
+      GroupsOf(*mesh), *device,
+      run.layout,      {mesh->data().rank(), mesh->data().size()},
+      reporter,        RealClock()};
   ASSIGN_OR_RETURN(
       TrainingState state,
       MakeTrainingState(context, run.model, run.training, Purpose::kTrain));
@@ -209,10 +212,10 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
   const ParameterStore& parameters = *state.store;
   file.Add(std::vector<int64_t>{state.step, state.data_position});
   AddPieces(
-      parameters, [&](int s) { return parameters.master(s); }, file);
+      run, parameters, [&](int s) { return parameters.master(s); }, file);
   for (const OptimizerState& states : state.optimizer->states()) {
     AddPieces(
-        parameters,
+        run, parameters,
         [&](int s) {
           return states.values.Slice(parameters.shard_begin(s),
                                      parameters.segments()[s].shard_elements);
@@ -228,7 +231,7 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
       // The same gradients again are those of the step.
       RETURN_IF_ERROR(step->AccumulateGradients(batch).status());
       AddPieces(
-          parameters, [&](int s) { return parameters.gradient(s); }, file);
+          run, parameters, [&](int s) { return parameters.gradient(s); }, file);
     }
     ASSIGN_OR_RETURN(const StepResult done, step->Run(batch));
     losses.push_back(done.loss);
@@ -243,7 +246,7 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
   }
   RETURN_IF_ERROR(context.world.Barrier()->Wait());
   AddPieces(
-      parameters, [&](int s) { return parameters.master(s); }, file);
+      run, parameters, [&](int s) { return parameters.master(s); }, file);
   file.Add(losses);
   file.Add(norms);
   const MemoryUse use = device->allocator().Use();
@@ -293,6 +296,10 @@ std::string NameOf(const v1::Layout& layout) {
   if (layout.dp() > 1) absl::StrAppend(&name, "Dp", layout.dp());
   if (layout.fsdp() > 1) {
     absl::StrAppend(&name, "Fsdp", layout.fsdp(), "Zero", layout.zero_stage());
+  }
+  if (layout.tp() > 1) {
+    absl::StrAppend(&name, "Tp", layout.tp(),
+                    layout.sequence_parallel() ? "Seq" : "");
   }
   name =
       absl::StrCat(name.empty() ? "One" : name, "Micro", layout.micro_batch());

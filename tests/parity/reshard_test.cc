@@ -20,17 +20,21 @@ namespace {
 constexpr int kStepsBefore = 3;
 constexpr int kStepsAfter = 20;
 
-v1::Layout MakeLayout(int64_t dp, int64_t fsdp, int64_t zero_stage) {
+v1::Layout MakeLayout(int64_t dp, int64_t fsdp, int64_t zero_stage,
+                      int64_t tp = 1) {
   v1::Layout layout = OneRank(2);
   layout.set_dp(dp);
   layout.set_fsdp(fsdp);
   layout.set_zero_stage(zero_stage);
+  layout.set_tp(tp);
+  layout.set_sequence_parallel(tp > 1);
   return layout;
 }
 
 std::vector<v1::Layout> Layouts() {
-  return {MakeLayout(1, 1, 3), MakeLayout(3, 1, 3), MakeLayout(1, 2, 1),
-          MakeLayout(1, 3, 2), MakeLayout(1, 4, 3), MakeLayout(2, 2, 3)};
+  return {MakeLayout(1, 1, 3),    MakeLayout(3, 1, 3),   MakeLayout(1, 2, 1),
+          MakeLayout(1, 3, 2),    MakeLayout(1, 4, 3),   MakeLayout(2, 2, 3),
+          MakeLayout(1, 1, 3, 2), MakeLayout(1, 2, 3, 2)};
 }
 
 LayoutRun RunOf(const v1::Layout& layout) {

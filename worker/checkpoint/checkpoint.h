@@ -25,8 +25,14 @@
 
 namespace lockstep {
 
-// A flat range of a logical tensor's row-major elements that this rank holds,
-// fp32, in host memory.
+// Columns [begin, begin + count) of a tensor's last dim; count 0: all of them.
+struct ColumnRange {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// A flat range of a logical tensor's row-major elements, or of those in some of
+// its columns, that this rank holds, fp32, in host memory.
 struct TensorSlice {
   std::string name;
   // "parameter", "first_moment", "second_moment" or "momentum".
@@ -34,6 +40,7 @@ struct TensorSlice {
   std::vector<int64_t> global_shape;
   int64_t offset = 0;
   absl::Span<const float> values;
+  ColumnRange columns = {};
 };
 
 // What one rank wrote: part of the manifest.
@@ -99,10 +106,12 @@ class CheckpointReader {
   // Global shape of a tensor that it contains (CHECKed).
   virtual std::vector<int64_t> Shape(const std::string& name,
                                      const std::string& kind) const = 0;
-  // Elements [offset, offset + out.size()) of a logical tensor, gathered from
-  // as many slices as it takes; reads only those bytes.
+  // Elements [offset, offset + out.size()) of `columns` of a logical tensor,
+  // row-major, gathered from as many slices as it takes; reads only those
+  // bytes.
   virtual absl::Status Read(const std::string& name, const std::string& kind,
-                            int64_t offset, absl::Span<float> out) const = 0;
+                            const ColumnRange& columns, int64_t offset,
+                            absl::Span<float> out) const = 0;
   // Absolute paths of the tokenizer's and labels' files.
   virtual std::vector<std::string> tokenizer_files() const = 0;
 };

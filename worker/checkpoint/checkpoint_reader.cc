@@ -27,10 +27,24 @@ struct Extent {
   uint64_t begin_byte = 0;
 };
 
+// Some columns of a tensor.
+struct ColumnBlock {
+  ColumnRange columns;
+  // Ordered by offset; they cover the columns' elements exactly once.
+  std::vector<Extent> extents;
+};
+
 struct StoredTensor {
   std::vector<int64_t> shape;
-  // Ordered by offset; they cover the tensor exactly once.
-  std::vector<Extent> extents;
+  // In order; they cover the columns exactly once.
+  std::vector<ColumnBlock> blocks;
+
+  int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
+  int64_t rows() const {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+    return rows;
+  }
 };
 
 using Tensors = std::map<TensorKey, StoredTensor>;
@@ -56,7 +70,8 @@ class CheckpointReaderImpl : public CheckpointReader {
     return found->second.shape;
   }
   absl::Status Read(const std::string& name, const std::string& kind,
-                    int64_t offset, absl::Span<float> out) const override;
+                    const ColumnRange& columns, int64_t offset,
+                    absl::Span<float> out) const override;
   std::vector<std::string> tokenizer_files() const override {
     std::vector<std::string> paths;
     for (const std::string& name : manifest_.tokenizer_files()) {
@@ -66,42 +81,90 @@ class CheckpointReaderImpl : public CheckpointReader {
   }
 
  private:
+  // The file read last stays open for the next range.
+  struct OpenFile {
+    std::string name;
+    std::unique_ptr<FileReader> reader;
+  };
+  // Elements [offset, offset + out.size()) of a block.
+  absl::Status ReadBlock(const ColumnBlock& block, int64_t offset,
+                         absl::Span<float> out, OpenFile& open) const;
+
   const std::string directory_;
   const v1::CheckpointManifest manifest_;
   const Tensors tensors_;
 };
 
-absl::Status CheckpointReaderImpl::Read(const std::string& name,
-                                        const std::string& kind, int64_t offset,
-                                        absl::Span<float> out) const {
-  const auto found = tensors_.find({name, kind});
-  if (found == tensors_.end()) {
-    return absl::NotFoundError(absl::StrCat(directory_, " has no ", kind,
-                                            " of tensor \"", name, "\""));
-  }
-  const std::vector<Extent>& extents = found->second.extents;
-  const int64_t elements = extents.back().offset + extents.back().count;
+absl::Status CheckpointReaderImpl::ReadBlock(const ColumnBlock& block,
+                                             int64_t offset,
+                                             absl::Span<float> out,
+                                             OpenFile& open) const {
   const auto wanted = static_cast<int64_t>(out.size());
-  if (offset < 0 || offset > elements || wanted > elements - offset) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory_, ": elements ", offset, " + ", wanted, " of ",
-                     kind, " of tensor \"", name, "\", which has ", elements));
-  }
   // The first extent that ends after `offset`.
   auto extent = std::partition_point(
-      extents.begin(), extents.end(), [&](const Extent& candidate) {
+      block.extents.begin(), block.extents.end(), [&](const Extent& candidate) {
         return candidate.offset + candidate.count <= offset;
       });
   for (int64_t done = 0; done < wanted; ++extent) {
     const int64_t skip = offset + done - extent->offset;
     const int64_t count = std::min(extent->count - skip, wanted - done);
     if (count == 0) continue;
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<FileReader> file,
-        FileReader::Open(absl::StrCat(directory_, "/", extent->file)));
-    RETURN_IF_ERROR(file->Read(extent->begin_byte + skip * sizeof(float),
-                               out.data() + done, count * sizeof(float)));
+    if (open.name != extent->file) {
+      ASSIGN_OR_RETURN(open.reader, FileReader::Open(absl::StrCat(
+                                        directory_, "/", extent->file)));
+      open.name = extent->file;
+    }
+    RETURN_IF_ERROR(open.reader->Read(extent->begin_byte + skip * sizeof(float),
+                                      out.data() + done,
+                                      count * sizeof(float)));
     done += count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReaderImpl::Read(const std::string& name,
+                                        const std::string& kind,
+                                        const ColumnRange& columns,
+                                        int64_t offset,
+                                        absl::Span<float> out) const {
+  const auto found = tensors_.find({name, kind});
+  if (found == tensors_.end()) {
+    return absl::NotFoundError(absl::StrCat(directory_, " has no ", kind,
+                                            " of tensor \"", name, "\""));
+  }
+  const StoredTensor& tensor = found->second;
+  const int64_t begin = columns.begin;
+  const int64_t width = columns.count > 0 ? columns.count : tensor.columns();
+  const auto wanted = static_cast<int64_t>(out.size());
+  const int64_t elements = tensor.rows() * width;
+  if (begin < 0 || width > tensor.columns() - begin || offset < 0 ||
+      offset > elements || wanted > elements - offset) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory_, ": elements ", offset, " + ", wanted, " of columns ", begin,
+        " + ", width, " of ", kind, " of tensor \"", name, "\", which has ",
+        tensor.rows(), " x ", tensor.columns()));
+  }
+  OpenFile open;
+  for (const ColumnBlock& block : tensor.blocks) {
+    const int64_t stored = block.columns.begin;
+    const int64_t stored_width = block.columns.count;
+    if (stored == begin && stored_width == width) {
+      return ReadBlock(block, offset, out, open);
+    }
+    const int64_t first = std::max(begin, stored);
+    const int64_t last = std::min(begin + width, stored + stored_width);
+    // Row by row, what of it is wanted and in this block.
+    for (int64_t row = offset / width;
+         first < last && row * width < offset + wanted; ++row) {
+      const int64_t from =
+          std::max(first, begin + std::max<int64_t>(0, offset - row * width));
+      const int64_t to = std::min(
+          last, begin + std::min(width, offset + wanted - row * width));
+      if (from >= to) continue;
+      RETURN_IF_ERROR(ReadBlock(
+          block, row * stored_width + from - stored,
+          out.subspan(row * width + from - begin - offset, to - from), open));
+    }
   }
   return absl::OkStatus();
 }
@@ -174,9 +237,14 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
             path, ": tensor \"", slice.key(), "\" has ", stored->second.bytes,
             " bytes, want ", slice.count(), " elements of 4"));
       }
-      stored_tensor.extents.push_back({slice.offset(), slice.count(),
-                                       slice.file(),
-                                       stored->second.begin_byte});
+      const ColumnRange columns = ColumnsOf(slice);
+      if (stored_tensor.blocks.empty() ||
+          stored_tensor.blocks.back().columns.begin != columns.begin) {
+        stored_tensor.blocks.push_back({columns, {}});
+      }
+      stored_tensor.blocks.back().extents.push_back(
+          {slice.offset(), slice.count(), slice.file(),
+           stored->second.begin_byte});
     }
   }
   return std::make_unique<CheckpointReaderImpl>(directory, std::move(manifest),

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -171,7 +172,6 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
   const absl::Status status = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<Copy> tokenizer,
                      ReadTokenizer(tokenizer_files));
-    manifest.set_format_version(kCheckpointFormatVersion);
     manifest.clear_slices();
     manifest.clear_files();
     manifest.clear_tokenizer_files();
@@ -179,6 +179,11 @@ absl::StatusOr<FinishedCheckpoint> FinishCheckpoint(
       for (const auto& slice : shard.slices) *manifest.add_slices() = slice;
       *manifest.add_files() = shard.file;
     }
+    // The lowest that has what this checkpoint needs: older programs read it.
+    const bool by_columns =
+        std::any_of(manifest.slices().begin(), manifest.slices().end(),
+                    [](const auto& slice) { return slice.columns() != 0; });
+    manifest.set_format_version(by_columns ? 2 : 1);
     for (const Copy& copy : tokenizer) {
       manifest.add_tokenizer_files(copy.name);
       v1::CheckpointManifest::File& file = *manifest.add_files();

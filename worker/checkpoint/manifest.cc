@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "common/files/file_reader.h"
@@ -26,28 +27,17 @@ std::vector<int64_t> ShapeOf(const v1::CheckpointManifest::Slice& slice) {
   return {slice.global_shape().begin(), slice.global_shape().end()};
 }
 
-// `slices` are of one tensor, ordered by offset.
-absl::Status CheckCoverage(
-    const TensorKey& tensor,
-    const std::vector<v1::CheckpointManifest::Slice>& slices) {
-  const std::string what =
-      absl::StrCat(tensor.second, " of tensor \"", tensor.first, "\"");
-  const std::vector<int64_t> shape = ShapeOf(slices.front());
-  const std::optional<int64_t> elements = ElementsOf(shape);
-  if (!elements.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " has a bad shape"));
-  }
+// `slices` hold the same columns, of `elements` elements, ordered by offset.
+absl::Status CheckBlock(
+    const std::string& what, int64_t elements,
+    absl::Span<const v1::CheckpointManifest::Slice> slices) {
   int64_t next = 0;
   for (const v1::CheckpointManifest::Slice& slice : slices) {
-    if (ShapeOf(slice) != shape) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, " has another shape in ", slice.file()));
-    }
     if (slice.offset() < 0 || slice.count() < 0 ||
-        slice.count() > *elements - std::min(slice.offset(), *elements)) {
+        slice.count() > elements - std::min(slice.offset(), elements)) {
       return absl::InvalidArgumentError(absl::StrCat(
           what, " has elements ", slice.offset(), " + ", slice.count(), " in ",
-          slice.file(), ", want within ", *elements));
+          slice.file(), ", want within ", elements));
     }
     if (slice.offset() > next) {
       return absl::InvalidArgumentError(
@@ -61,9 +51,59 @@ absl::Status CheckCoverage(
     }
     next += slice.count();
   }
-  if (next != *elements) {
+  if (next != elements) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, " lacks elements ", next, " to ", *elements));
+        absl::StrCat(what, " lacks elements ", next, " to ", elements));
+  }
+  return absl::OkStatus();
+}
+
+bool SameColumns(const ColumnRange& a, const ColumnRange& b) {
+  return a.begin == b.begin && a.count == b.count;
+}
+
+// `slices` are of one tensor, ordered by columns, then by offset.
+absl::Status CheckCoverage(
+    const TensorKey& tensor,
+    absl::Span<const v1::CheckpointManifest::Slice> slices) {
+  const std::string what =
+      absl::StrCat(tensor.second, " of tensor \"", tensor.first, "\"");
+  const std::vector<int64_t> shape = ShapeOf(slices.front());
+  const std::optional<int64_t> elements = ElementsOf(shape);
+  if (!elements.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " has a bad shape"));
+  }
+  const int64_t all_columns = shape.empty() ? 1 : shape.back();
+  for (const v1::CheckpointManifest::Slice& slice : slices) {
+    if (ShapeOf(slice) != shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " has another shape in ", slice.file()));
+    }
+  }
+  int64_t next_column = 0;
+  for (size_t begin = 0; begin < slices.size();) {
+    const ColumnRange columns = ColumnsOf(slices[begin]);
+    size_t end = begin + 1;
+    while (end < slices.size() &&
+           SameColumns(ColumnsOf(slices[end]), columns)) {
+      ++end;
+    }
+    if (columns.begin != next_column || columns.count < 0 ||
+        columns.count > all_columns - next_column) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " has columns ", columns.begin, " + ", columns.count, " in ",
+          slices[begin].file(), ", want them from ", next_column,
+          " on and within ", all_columns));
+    }
+    RETURN_IF_ERROR(CheckBlock(
+        what, all_columns == 0 ? 0 : *elements / all_columns * columns.count,
+        slices.subspan(begin, end - begin)));
+    next_column += columns.count;
+    begin = end;
+  }
+  if (next_column != all_columns) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " lacks columns ", next_column, " to ", all_columns));
   }
   return absl::OkStatus();
 }
@@ -113,6 +153,12 @@ absl::StatusOr<v1::CheckpointManifest> ReadManifest(
   return manifest;
 }
 
+ColumnRange ColumnsOf(const v1::CheckpointManifest::Slice& slice) {
+  if (slice.columns() != 0) return {slice.column_begin(), slice.columns()};
+  const int dims = slice.global_shape_size();
+  return {slice.column_begin(), dims == 0 ? 1 : slice.global_shape(dims - 1)};
+}
+
 absl::StatusOr<SlicesByTensor> CheckManifest(
     const v1::CheckpointManifest& manifest) {
   if (manifest.step() < 0 || manifest.data_position() < 0) {
@@ -149,8 +195,10 @@ absl::StatusOr<SlicesByTensor> CheckManifest(
   for (auto& [tensor, slices] : tensors) {
     // Empty slices first, so that they don't hide where the next begins.
     std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) {
-      return std::make_pair(a.offset(), a.count()) <
-             std::make_pair(b.offset(), b.count());
+      return std::make_tuple(a.column_begin(), ColumnsOf(a).count, a.offset(),
+                             a.count()) <
+             std::make_tuple(b.column_begin(), ColumnsOf(b).count, b.offset(),
+                             b.count());
     });
     RETURN_IF_ERROR(CheckCoverage(tensor, slices));
   }

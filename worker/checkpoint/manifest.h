@@ -12,15 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/v1/checkpoint.pb.h"
+#include "worker/checkpoint/checkpoint.h"
 
 namespace lockstep {
 
-inline constexpr int64_t kCheckpointFormatVersion = 1;
+// 2: slices may hold some columns only.
+inline constexpr int64_t kCheckpointFormatVersion = 2;
 inline constexpr char kManifestName[] = "manifest.json";
 
 // Name and kind of a tensor.
 using TensorKey = std::pair<std::string, std::string>;
-// Slices of each tensor in order of their offsets.
+// Slices of each tensor in order of their columns, then of their offsets.
 using SlicesByTensor =
     std::map<TensorKey, std::vector<v1::CheckpointManifest::Slice>>;
 
@@ -31,9 +33,13 @@ absl::StatusOr<std::string> PrintManifest(
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(
     const std::string& directory);
 
+// The columns that a slice holds, never 0 of a tensor that has some.
+ColumnRange ColumnsOf(const v1::CheckpointManifest::Slice& slice);
+
 // Checks that step and data position aren't negative, that file names are plain
 // and listed once, that slices and tokenizer files name listed files, and that
-// the slices of each tensor cover each of its elements exactly once.
+// the slices of each tensor cover each of its elements exactly once, columns by
+// columns.
 // INVALID_ARGUMENT with what is wrong.
 absl::StatusOr<SlicesByTensor> CheckManifest(
     const v1::CheckpointManifest& manifest);

@@ -80,7 +80,10 @@ absl::StatusOr<ShardDescription> WriteShard(
   std::set<std::string> keys;
   for (const TensorSlice& slice : slices) {
     const auto count = static_cast<int64_t>(slice.values.size());
-    const std::optional<int64_t> elements = ElementsOf(slice.global_shape);
+    std::optional<int64_t> elements = ElementsOf(slice.global_shape);
+    if (elements.has_value() && slice.columns.count > 0) {
+      elements = *elements / slice.global_shape.back() * slice.columns.count;
+    }
     if (!elements.has_value() || slice.offset < 0 || slice.offset > *elements ||
         count > *elements - slice.offset) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -88,9 +91,14 @@ absl::StatusOr<ShardDescription> WriteShard(
           ": elements ", slice.offset, " + ", count, " don't fit its shape"));
     }
     // A whole tensor keeps its shape, a part of it is a list of elements.
-    const bool whole = slice.offset == 0 && count == *elements;
+    const bool whole =
+        slice.columns.count == 0 && slice.offset == 0 && count == *elements;
     SafetensorsEntry entry;
     entry.key = absl::StrCat(slice.kind, "/", slice.name);
+    if (slice.columns.count > 0) {
+      absl::StrAppend(&entry.key, "[", slice.columns.begin, ":",
+                      slice.columns.begin + slice.columns.count, "]");
+    }
     if (!whole) absl::StrAppend(&entry.key, "@", slice.offset);
     entry.shape = whole ? slice.global_shape : std::vector<int64_t>{count};
     entry.elements = count;
@@ -106,6 +114,8 @@ absl::StatusOr<ShardDescription> WriteShard(
     }
     described.set_offset(slice.offset);
     described.set_count(count);
+    described.set_column_begin(slice.columns.begin);
+    described.set_columns(slice.columns.count);
     described.set_file(name);
     described.set_key(entry.key);
     entries.push_back(std::move(entry));

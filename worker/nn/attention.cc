@@ -1,6 +1,7 @@
 #include "worker/nn/attention.h"
 
 #include <cmath>
+#include <utility>
 
 #include "common/status_macros.h"
 #include "kernels/ops/elementwise.h"
@@ -15,13 +16,14 @@ Parameter BiasOrNone(const ParameterStore& store,
 
 }  // namespace
 
-Attention::Attention(const ModelSpec& spec, const ParameterStore& store,
+Attention::Attention(const ModelPart& part, const ParameterStore& store,
                      const std::string& prefix, int unit)
-    : heads_(spec.heads),
-      kv_heads_(spec.kv_heads),
-      head_width_(spec.head_width),
-      rope_theta_(spec.family == v1::MODEL_FAMILY_LLAMA
-                      ? std::optional<double>(spec.rope_theta)
+    : heads_(part.local.heads),
+      kv_heads_(part.local.kv_heads),
+      head_width_(part.local.head_width),
+      first_head_(part.first_head),
+      rope_theta_(part.local.family == v1::MODEL_FAMILY_LLAMA
+                      ? std::optional<double>(part.local.rope_theta)
                       : std::nullopt),
       site_(SiteOf(unit, DropoutSite::kAttentionWeights)),
       qkv_(store.Stacked(
@@ -44,6 +46,7 @@ AttentionShape Attention::ShapeOf(const PassContext& context) const {
   shape.max_query_rows = context.batch.max_segment_rows;
   shape.max_key_rows = context.batch.max_segment_rows;
   shape.dropout = context.DropoutAt(site_);
+  shape.first_head = first_head_;
   return shape;
 }
 
@@ -58,12 +61,17 @@ Tensor Attention::Values(const Tensor& qkv) const {
                      kv_heads_ * head_width_);
 }
 
-absl::Status Attention::Forward(const PassContext& context, const Tensor& x,
-                                AttentionActivations& saved,
-                                const Tensor& y) const {
-  const int64_t rows = x.rows();
-  ASSIGN_OR_RETURN(saved.qkv, context.Activation(rows, qkv_.out_width()));
-  RETURN_IF_ERROR(qkv_.Forward(context, x, saved.qkv));
+absl::StatusOr<OwnedTensor> Attention::Forward(
+    const PassContext& context, const Tensor& x,
+    AttentionActivations& saved) const {
+  {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, x, storage));
+    ASSIGN_OR_RETURN(saved.qkv,
+                     context.Activation(whole.rows(), qkv_.out_width()));
+    RETURN_IF_ERROR(qkv_.Forward(context, whole, saved.qkv));
+  }
   if (rope_theta_.has_value()) {
     // Queries and keys are adjacent, and heads are turned alike.
     RETURN_IF_ERROR(ops::Rotary(
@@ -72,7 +80,12 @@ absl::Status Attention::Forward(const PassContext& context, const Tensor& x,
         *rope_theta_, context.batch.positions, ops::RotaryDirection::kForward));
   }
   RETURN_IF_ERROR(Restore(context, saved));
-  return output_.Forward(context, saved.out, y);
+  ASSIGN_OR_RETURN(OwnedTensor y,
+                   context.Activation(saved.out->rows(), output_.out_width()));
+  RETURN_IF_ERROR(output_.ForwardPart(context, saved.out, y));
+  ASSIGN_OR_RETURN(PendingRows sum,
+                   context.regions.BeginSum(context, std::move(y)));
+  return sum.Finish();
 }
 
 absl::Status Attention::Restore(const PassContext& context,
@@ -88,22 +101,32 @@ absl::Status Attention::Restore(const PassContext& context,
                                Values(saved.qkv), saved.out, saved.lse);
 }
 
-absl::Status Attention::Backward(const PassContext& context, const Tensor& x,
-                                 AttentionActivations& saved, const Tensor& dy,
-                                 const Tensor& dx) const {
-  const int64_t rows = x.rows();
-  OwnedTensor dqkv;
-  {
-    ASSIGN_OR_RETURN(OwnedTensor dout,
-                     context.Activation(rows, heads_ * head_width_));
-    RETURN_IF_ERROR(output_.BackwardWeights(context, saved.out, dy));
-    RETURN_IF_ERROR(output_.BackwardInput(context, dy, dout));
-    ASSIGN_OR_RETURN(dqkv, context.Activation(rows, qkv_.out_width()));
-    RETURN_IF_ERROR(ops::AttentionBackward(
-        context.stream, ShapeOf(context), dout, Queries(saved.qkv),
-        Keys(saved.qkv), Values(saved.qkv), saved.out, saved.lse, Queries(dqkv),
-        Keys(dqkv), Values(dqkv)));
-  }
+absl::StatusOr<OwnedTensor> Attention::BackwardAttention(
+    const PassContext& context, AttentionActivations& saved,
+    const Tensor& dy) const {
+  OwnedTensor storage;
+  ASSIGN_OR_RETURN(const Tensor whole,
+                   context.regions.Whole(context, dy, storage));
+  ASSIGN_OR_RETURN(OwnedTensor dout,
+                   context.Activation(whole.rows(), heads_ * head_width_));
+  RETURN_IF_ERROR(output_.BackwardWeights(context, saved.out, whole));
+  RETURN_IF_ERROR(output_.BackwardInput(context, whole, dout));
+  storage.Reset();
+  ASSIGN_OR_RETURN(OwnedTensor dqkv,
+                   context.Activation(dout->rows(), qkv_.out_width()));
+  RETURN_IF_ERROR(ops::AttentionBackward(
+      context.stream, ShapeOf(context), dout, Queries(saved.qkv),
+      Keys(saved.qkv), Values(saved.qkv), saved.out, saved.lse, Queries(dqkv),
+      Keys(dqkv), Values(dqkv)));
+  return dqkv;
+}
+
+absl::StatusOr<OwnedTensor> Attention::Backward(const PassContext& context,
+                                                const Tensor& x,
+                                                AttentionActivations& saved,
+                                                const Tensor& dy) const {
+  ASSIGN_OR_RETURN(const OwnedTensor dqkv,
+                   BackwardAttention(context, saved, dy));
   saved = AttentionActivations();
   if (rope_theta_.has_value()) {
     RETURN_IF_ERROR(ops::Rotary(
@@ -111,8 +134,16 @@ absl::Status Attention::Backward(const PassContext& context, const Tensor& x,
         head_width_, *rope_theta_, context.batch.positions,
         ops::RotaryDirection::kBackward));
   }
-  RETURN_IF_ERROR(qkv_.BackwardWeights(context, x, dqkv));
-  return qkv_.BackwardInput(context, dqkv, dx);
+  ASSIGN_OR_RETURN(OwnedTensor dx,
+                   context.Activation(dqkv->rows(), qkv_.in_width()));
+  RETURN_IF_ERROR(qkv_.BackwardInput(context, dqkv, dx));
+  ASSIGN_OR_RETURN(PendingRows sum,
+                   context.regions.BeginSum(context, std::move(dx)));
+  OwnedTensor storage;
+  ASSIGN_OR_RETURN(const Tensor whole,
+                   context.regions.Whole(context, x, storage));
+  RETURN_IF_ERROR(qkv_.BackwardWeights(context, whole, dqkv));
+  return sum.Finish();
 }
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 // Self-attention of one block: q, k and v in one product, rotary positions
-// where the family has them, attention, output product. Single-device code.
+// where the family has them, attention, output product. Single-device code, of
+// this rank's heads.
 #ifndef LOCKSTEP_WORKER_NN_ATTENTION_H_
 #define LOCKSTEP_WORKER_NN_ATTENTION_H_
 
@@ -8,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/spec/model_spec.h"
+#include "common/model/model_part.h"
 #include "kernels/ops/attention.h"
 #include "worker/nn/linear.h"
 #include "worker/nn/parameter_store.h"
@@ -25,19 +26,22 @@ struct AttentionActivations {
 class Attention {
  public:
   // `prefix`: "blocks.3.attention."; `unit`: for dropout sites.
-  Attention(const ModelSpec& spec, const ParameterStore& store,
+  Attention(const ModelPart& part, const ParameterStore& store,
             const std::string& prefix, int unit);
 
-  //   x: (N, C), kept by the caller for backward   y: (N, C)
-  absl::Status Forward(const PassContext& context, const Tensor& x,
-                       AttentionActivations& saved, const Tensor& y) const;
+  // In and out are this rank's rows of the residual stream.
+  //   x: (n, C), kept by the caller for backward   result: (n, C)
+  absl::StatusOr<OwnedTensor> Forward(const PassContext& context,
+                                      const Tensor& x,
+                                      AttentionActivations& saved) const;
   // Attention's result again, from saved.qkv: the same bits.
   absl::Status Restore(const PassContext& context,
                        AttentionActivations& saved) const;
-  // Writes dx (not the memory of dy); frees `saved`.
-  absl::Status Backward(const PassContext& context, const Tensor& x,
-                        AttentionActivations& saved, const Tensor& dy,
-                        const Tensor& dx) const;
+  // Returns dx, (n, C); frees `saved`.
+  absl::StatusOr<OwnedTensor> Backward(const PassContext& context,
+                                       const Tensor& x,
+                                       AttentionActivations& saved,
+                                       const Tensor& dy) const;
 
  private:
   AttentionShape ShapeOf(const PassContext& context) const;
@@ -46,9 +50,14 @@ class Attention {
   Tensor Keys(const Tensor& qkv) const;
   Tensor Values(const Tensor& qkv) const;
 
+  absl::StatusOr<OwnedTensor> BackwardAttention(const PassContext& context,
+                                                AttentionActivations& saved,
+                                                const Tensor& dy) const;
+
   const int64_t heads_;
   const int64_t kv_heads_;
   const int64_t head_width_;
+  const int64_t first_head_;
   // Empty: positions are embedded.
   const std::optional<double> rope_theta_;
   const uint64_t site_;

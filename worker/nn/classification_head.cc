@@ -8,19 +8,30 @@
 #include "worker/nn/transformer_block.h"
 
 namespace lockstep {
+namespace {
 
-ClassificationHead::ClassificationHead(const ModelSpec& spec,
+// One for each sample.
+Tensor TargetsOf(const PassContext& context) {
+  return context.batch.targets.Slice(0, context.batch.samples);
+}
+
+}  // namespace
+
+ClassificationHead::ClassificationHead(const ModelPart& part,
                                        const ParameterStore& store)
-    : norm_(MakeNorm(spec, store, "final_norm")),
+    : norm_(MakeNorm(part.local, store, "final_norm")),
       output_(store.Get("classifier.weight"), store.Get("classifier.bias")) {}
 
 absl::StatusOr<OwnedTensor> ClassificationHead::Pool(
     const PassContext& context, Residual input, NormActivations& normed) const {
   const int64_t cols = input.sum.cols();
   RETURN_IF_ERROR(norm_.Forward(context, std::move(input), normed));
+  OwnedTensor storage;
+  ASSIGN_OR_RETURN(const Tensor whole,
+                   context.regions.Whole(context, normed.normed, storage));
   ASSIGN_OR_RETURN(OwnedTensor pooled,
                    context.Activation(context.batch.samples, cols));
-  RETURN_IF_ERROR(ops::SegmentMeanForward(context.stream, normed.normed,
+  RETURN_IF_ERROR(ops::SegmentMeanForward(context.stream, whole,
                                           context.batch.sample_bounds, pooled));
   return pooled;
 }
@@ -38,12 +49,12 @@ absl::StatusOr<OwnedTensor> ClassificationHead::LogitsOf(
 
 absl::StatusOr<OwnedTensor> ClassificationHead::ForwardBackward(
     const PassContext& context, Residual input, LossSums& sums) const {
-  const int64_t rows = input.sum.rows(), cols = input.sum.cols();
+  const int64_t own_rows = input.sum.rows(), cols = input.sum.cols();
   NormActivations normed;
   ASSIGN_OR_RETURN(OwnedTensor pooled, Pool(context, std::move(input), normed));
   ASSIGN_OR_RETURN(OwnedTensor logits, LogitsOf(context, pooled));
-  RETURN_IF_ERROR(AddLoss(context, logits, context.batch.targets,
-                          LogitsGradient::kInPlace, sums));
+  RETURN_IF_ERROR(AddWholeLoss(context, logits, TargetsOf(context),
+                               LogitsGradient::kInPlace, sums));
   OwnedTensor storage;
   ASSIGN_OR_RETURN(const Tensor dlogits,
                    AsComputeType(context, logits, storage));
@@ -51,12 +62,14 @@ absl::StatusOr<OwnedTensor> ClassificationHead::ForwardBackward(
   ASSIGN_OR_RETURN(OwnedTensor dpooled,
                    context.Activation(pooled->rows(), cols));
   RETURN_IF_ERROR(output_.BackwardInput(context, dlogits, dpooled));
-  // The normed rows are done with: their gradient takes their place.
-  const Tensor dnormed = normed.normed;
+  // All ranks compute the same from here to there: each takes its own rows.
+  ASSIGN_OR_RETURN(OwnedTensor dwhole,
+                   context.Activation(context.batch.rows, cols));
   RETURN_IF_ERROR(ops::SegmentMeanBackward(
-      context.stream, dpooled, context.batch.sample_bounds, dnormed));
-  ASSIGN_OR_RETURN(OwnedTensor dsum, context.Activation(rows, cols));
-  RETURN_IF_ERROR(norm_.BackwardFirst(context, normed, dnormed, dsum));
+      context.stream, dpooled, context.batch.sample_bounds, dwhole));
+  ASSIGN_OR_RETURN(OwnedTensor dsum, context.Activation(own_rows, cols));
+  RETURN_IF_ERROR(
+      norm_.BackwardFirst(context, normed, context.regions.Own(dwhole), dsum));
   return dsum;
 }
 
@@ -64,8 +77,8 @@ absl::Status ClassificationHead::Evaluate(const PassContext& context,
                                           Residual input,
                                           LossSums& sums) const {
   ASSIGN_OR_RETURN(OwnedTensor logits, Logits(context, std::move(input)));
-  return AddLoss(context, logits, context.batch.targets, LogitsGradient::kNone,
-                 sums);
+  return AddWholeLoss(context, logits, TargetsOf(context),
+                      LogitsGradient::kNone, sums);
 }
 
 absl::StatusOr<OwnedTensor> ClassificationHead::Logits(

@@ -9,7 +9,7 @@ namespace lockstep {
 
 class ClassificationHead : public Head {
  public:
-  ClassificationHead(const ModelSpec& spec, const ParameterStore& store);
+  ClassificationHead(const ModelPart& part, const ParameterStore& store);
 
   absl::StatusOr<OwnedTensor> ForwardBackward(const PassContext& context,
                                               Residual input,

@@ -1,13 +1,16 @@
 #include "worker/nn/feed_forward.h"
 
+#include <utility>
+
 #include "common/status_macros.h"
 #include "kernels/ops/elementwise.h"
 
 namespace lockstep {
 
-FeedForward::FeedForward(const ModelSpec& spec, const ParameterStore& store,
+FeedForward::FeedForward(const ModelPart& part, const ParameterStore& store,
                          const std::string& prefix)
-    : kind_(spec.family == v1::MODEL_FAMILY_GPT2 ? Kind::kGelu : Kind::kSwiglu),
+    : kind_(part.local.family == v1::MODEL_FAMILY_GPT2 ? Kind::kGelu
+                                                       : Kind::kSwiglu),
       in_(kind_ == Kind::kGelu
               ? store.Get(prefix + "up.weight")
               : store.Stacked({prefix + "gate.weight", prefix + "up.weight"}),
@@ -16,19 +19,30 @@ FeedForward::FeedForward(const ModelSpec& spec, const ParameterStore& store,
             kind_ == Kind::kGelu ? store.Get(prefix + "down.bias")
                                  : Parameter()) {}
 
-absl::Status FeedForward::Forward(const PassContext& context, const Tensor& x,
-                                  FeedForwardActivations& saved,
-                                  const Tensor& y) const {
+absl::StatusOr<OwnedTensor> FeedForward::Forward(
+    const PassContext& context, const Tensor& x,
+    FeedForwardActivations& saved) const {
   RETURN_IF_ERROR(Restore(context, x, saved));
-  return down_.Forward(context, saved.activated, y);
+  ASSIGN_OR_RETURN(OwnedTensor y, context.Activation(saved.activated->rows(),
+                                                     down_.out_width()));
+  RETURN_IF_ERROR(down_.ForwardPart(context, saved.activated, y));
+  ASSIGN_OR_RETURN(PendingRows sum,
+                   context.regions.BeginSum(context, std::move(y)));
+  return sum.Finish();
 }
 
 absl::Status FeedForward::Restore(const PassContext& context, const Tensor& x,
                                   FeedForwardActivations& saved) const {
-  ASSIGN_OR_RETURN(saved.hidden, context.Activation(x.rows(), in_.out_width()));
-  RETURN_IF_ERROR(in_.Forward(context, x, saved.hidden));
+  {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, x, storage));
+    ASSIGN_OR_RETURN(saved.hidden,
+                     context.Activation(whole.rows(), in_.out_width()));
+    RETURN_IF_ERROR(in_.Forward(context, whole, saved.hidden));
+  }
   ASSIGN_OR_RETURN(saved.activated,
-                   context.Activation(x.rows(), down_.in_width()));
+                   context.Activation(saved.hidden->rows(), down_.in_width()));
   switch (kind_) {
     case Kind::kGelu:
       RETURN_IF_ERROR(
@@ -42,13 +56,19 @@ absl::Status FeedForward::Restore(const PassContext& context, const Tensor& x,
   return absl::OkStatus();
 }
 
-absl::Status FeedForward::Backward(const PassContext& context, const Tensor& x,
-                                   FeedForwardActivations& saved,
-                                   const Tensor& dy, const Tensor& dx) const {
-  RETURN_IF_ERROR(down_.BackwardWeights(context, saved.activated, dy));
+absl::StatusOr<OwnedTensor> FeedForward::Backward(const PassContext& context,
+                                                  const Tensor& x,
+                                                  FeedForwardActivations& saved,
+                                                  const Tensor& dy) const {
   // The activated values are done with: their gradient takes their place.
   const Tensor dactivated = saved.activated;
-  RETURN_IF_ERROR(down_.BackwardInput(context, dy, dactivated));
+  {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, dy, storage));
+    RETURN_IF_ERROR(down_.BackwardWeights(context, saved.activated, whole));
+    RETURN_IF_ERROR(down_.BackwardInput(context, whole, dactivated));
+  }
   Tensor dhidden;
   switch (kind_) {
     case Kind::kGelu:
@@ -62,10 +82,17 @@ absl::Status FeedForward::Backward(const PassContext& context, const Tensor& x,
       dhidden = saved.hidden;
       break;
   }
-  RETURN_IF_ERROR(in_.BackwardWeights(context, x, dhidden));
+  ASSIGN_OR_RETURN(OwnedTensor dx,
+                   context.Activation(dhidden.rows(), in_.in_width()));
   RETURN_IF_ERROR(in_.BackwardInput(context, dhidden, dx));
+  ASSIGN_OR_RETURN(PendingRows sum,
+                   context.regions.BeginSum(context, std::move(dx)));
+  OwnedTensor storage;
+  ASSIGN_OR_RETURN(const Tensor whole,
+                   context.regions.Whole(context, x, storage));
+  RETURN_IF_ERROR(in_.BackwardWeights(context, whole, dhidden));
   saved = FeedForwardActivations();
-  return absl::OkStatus();
+  return sum.Finish();
 }
 
 }  // namespace lockstep

@@ -1,12 +1,13 @@
 // Feed-forward part of one block: up, GELU, down (gpt2), or gate and up in one
-// product, SwiGLU, down (llama). Single-device code.
+// product, SwiGLU, down (llama). Single-device code, of this rank's part of the
+// width.
 #ifndef LOCKSTEP_WORKER_NN_FEED_FORWARD_H_
 #define LOCKSTEP_WORKER_NN_FEED_FORWARD_H_
 
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/spec/model_spec.h"
+#include "common/model/model_part.h"
 #include "worker/nn/linear.h"
 #include "worker/nn/parameter_store.h"
 #include "worker/nn/pass_context.h"
@@ -21,19 +22,22 @@ struct FeedForwardActivations {
 class FeedForward {
  public:
   // `prefix`: "blocks.3.feed_forward.".
-  FeedForward(const ModelSpec& spec, const ParameterStore& store,
+  FeedForward(const ModelPart& part, const ParameterStore& store,
               const std::string& prefix);
 
-  //   x: (N, C), kept by the caller for backward   y: (N, C)
-  absl::Status Forward(const PassContext& context, const Tensor& x,
-                       FeedForwardActivations& saved, const Tensor& y) const;
+  // In and out are this rank's rows of the residual stream.
+  //   x: (n, C), kept by the caller for backward   result: (n, C)
+  absl::StatusOr<OwnedTensor> Forward(const PassContext& context,
+                                      const Tensor& x,
+                                      FeedForwardActivations& saved) const;
   // What Forward keeps, without its result.
   absl::Status Restore(const PassContext& context, const Tensor& x,
                        FeedForwardActivations& saved) const;
-  // Writes dx (not the memory of dy); frees `saved`.
-  absl::Status Backward(const PassContext& context, const Tensor& x,
-                        FeedForwardActivations& saved, const Tensor& dy,
-                        const Tensor& dx) const;
+  // Returns dx, (n, C); frees `saved`.
+  absl::StatusOr<OwnedTensor> Backward(const PassContext& context,
+                                       const Tensor& x,
+                                       FeedForwardActivations& saved,
+                                       const Tensor& dy) const;
 
  private:
   enum class Kind { kGelu, kSwiglu };

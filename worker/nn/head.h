@@ -1,6 +1,7 @@
 // Heads: final norm, output product and loss. The last unit. A head makes its
 // gradient in the same sweep as its loss, so that logits never exist for more
-// than a few hundred rows at a time. Single-device code.
+// than a few hundred rows at a time. Single-device code; inputs and their
+// gradients are this rank's rows of the residual stream.
 #ifndef LOCKSTEP_WORKER_NN_HEAD_H_
 #define LOCKSTEP_WORKER_NN_HEAD_H_
 
@@ -9,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/spec/model_spec.h"
+#include "common/model/model_part.h"
 #include "worker/nn/linear.h"
 #include "worker/nn/parameter_store.h"
 #include "worker/nn/pass_context.h"
@@ -29,7 +30,7 @@ class Head {
  public:
   virtual ~Head() = default;
   // Adds to `sums` the loss of the micro-batch, adds to the parameters'
-  // gradients, and returns the gradient of the input's sum, (N, C).
+  // gradients, and returns the gradient of the input's sum, (n, C).
   virtual absl::StatusOr<OwnedTensor> ForwardBackward(
       const PassContext& context, Residual input, LossSums& sums) const = 0;
   // Loss alone.
@@ -40,7 +41,7 @@ class Head {
                                              Residual input) const = 0;
 };
 
-std::unique_ptr<Head> MakeHead(const ModelSpec& spec,
+std::unique_ptr<Head> MakeHead(const ModelPart& part,
                                const ParameterStore& store);
 
 }  // namespace lockstep

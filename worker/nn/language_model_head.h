@@ -1,4 +1,5 @@
-// Head of a language model: a logit for each token id at each row.
+// Head of a language model: a logit for each token id at each row. A rank makes
+// those of its own ids.
 #ifndef LOCKSTEP_WORKER_NN_LANGUAGE_MODEL_HEAD_H_
 #define LOCKSTEP_WORKER_NN_LANGUAGE_MODEL_HEAD_H_
 
@@ -9,7 +10,7 @@ namespace lockstep {
 class LanguageModelHead : public Head {
  public:
   // Uses the token embedding where it is tied.
-  LanguageModelHead(const ModelSpec& spec, const ParameterStore& store);
+  LanguageModelHead(const ModelPart& part, const ParameterStore& store);
 
   absl::StatusOr<OwnedTensor> ForwardBackward(const PassContext& context,
                                               Residual input,
@@ -20,6 +21,13 @@ class LanguageModelHead : public Head {
                                      Residual input) const override;
 
  private:
+  // Some rows: loss, gradients of the weights, and dx (this rank's part).
+  absl::Status ForwardBackwardRows(const PassContext& context, const Tensor& x,
+                                   const Tensor& targets, const Tensor& logits,
+                                   const Tensor& dx, LossSums& sums) const;
+
+  const int64_t first_id_;
+  const int64_t vocabulary_;
   const ResidualNorm norm_;
   const Linear output_;
 };

@@ -5,10 +5,21 @@
 
 namespace lockstep {
 
+absl::Status Linear::Multiply(const PassContext& context, const Tensor& x,
+                              const Tensor& bias, const Tensor& y) const {
+  return ops::Matmul(context.stream, x, Transpose::kNo, weight_.value(),
+                     Transpose::kYes, bias, Accumulate::kNo, y);
+}
+
 absl::Status Linear::Forward(const PassContext& context, const Tensor& x,
                              const Tensor& y) const {
-  return ops::Matmul(context.stream, x, Transpose::kNo, weight_.value(),
-                     Transpose::kYes, bias_.value(), Accumulate::kNo, y);
+  return Multiply(context, x, bias_.value(), y);
+}
+
+absl::Status Linear::ForwardPart(const PassContext& context, const Tensor& x,
+                                 const Tensor& y) const {
+  return Multiply(context, x,
+                  context.regions.adds_bias() ? bias_.value() : Tensor(), y);
 }
 
 absl::Status Linear::BackwardInput(const PassContext& context, const Tensor& dy,

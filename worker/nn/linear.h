@@ -19,6 +19,10 @@ class Linear {
   //   x: (N, in)   y: (N, out)
   absl::Status Forward(const PassContext& context, const Tensor& x,
                        const Tensor& y) const;
+  // This rank's part of a sum over the ranks that each have some columns of the
+  // weight: one of them adds the bias.
+  absl::Status ForwardPart(const PassContext& context, const Tensor& x,
+                           const Tensor& y) const;
   // Writes dx.
   absl::Status BackwardInput(const PassContext& context, const Tensor& dy,
                              const Tensor& dx) const;
@@ -27,6 +31,9 @@ class Linear {
                                const Tensor& dy) const;
 
  private:
+  absl::Status Multiply(const PassContext& context, const Tensor& x,
+                        const Tensor& bias, const Tensor& y) const;
+
   const Parameter weight_;
   const Parameter bias_;
 };

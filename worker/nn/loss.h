@@ -10,11 +10,15 @@
 namespace lockstep {
 
 // Adds the rows' loss, and the number of right answers, to `sums`. With
-// kInPlace the logits become their gradient.
+// kInPlace the logits become their gradient. AddLoss takes those of this rank's
+// ids, from `first_id` on; AddWholeLoss all of them.
 //   logits: (n, V) fp32   targets: (n,) int32
 absl::Status AddLoss(const PassContext& context, const Tensor& logits,
-                     const Tensor& targets, LogitsGradient gradient,
-                     LossSums& sums);
+                     const Tensor& targets, int64_t first_id,
+                     LogitsGradient gradient, LossSums& sums);
+absl::Status AddWholeLoss(const PassContext& context, const Tensor& logits,
+                          const Tensor& targets, LogitsGradient gradient,
+                          LossSums& sums);
 
 // `gradient` (fp32) in the dtype that products of this pass take: itself, or a
 // bf16 copy in `storage`.

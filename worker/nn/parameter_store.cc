@@ -49,7 +49,7 @@ ParameterStore::ParameterStore(std::vector<LogicalTensor> tensors,
     at_[s].shard_begin = shard_elements_;
     shard_elements_ += segment.shard_elements;
     for (int i = segment.first_tensor; i < segment.end_tensor; ++i) {
-      ranges_.push_back({elements_, elements_ + tensors_[i].elements()});
+      ranges_.push_back({elements_, elements_ + tensors_[i].held_elements()});
       elements_ = ranges_.back().end;
       by_name_[tensors_[i].name] = i;
       segment_of_.push_back(static_cast<int>(s));
@@ -227,15 +227,15 @@ Parameter ParameterStore::Stacked(const std::vector<std::string>& names) const {
     if (i == 0) {
       segment = segment_of_[it->second];
       begin = end = range.begin;
-      matrix = tensor.shape.size() == 2;
-      cols = tensor.shape.back();
+      matrix = tensor.held_shape.size() == 2;
+      cols = tensor.held_shape.back();
     }
     CHECK(range.begin == end && segment_of_[it->second] == segment)
         << names[i] << " is not adjacent";
-    CHECK((tensor.shape.size() == 2) == matrix &&
-          (!matrix || tensor.shape.back() == cols))
+    CHECK((tensor.held_shape.size() == 2) == matrix &&
+          (!matrix || tensor.held_shape.back() == cols))
         << names[i] << " can't be stacked";
-    rows += tensor.shape.front();
+    rows += tensor.held_shape.front();
     end = range.end;
   }
   const int64_t segment_begin = ranges_[segments_[segment].first_tensor].begin;
@@ -276,9 +276,14 @@ void ParameterStore::Initialize(uint64_t seed,
                        static_cast<size_t>(piece.range.size()));
     for (size_t offset = 0; offset < values.size(); offset += kInitialized) {
       if (alive) alive();
-      InitializeValues(tensors_[piece.tensor], seed,
-                       piece.tensor_offset + static_cast<int64_t>(offset),
-                       values.subspan(offset, kInitialized));
+      const auto block = values.subspan(offset, kInitialized);
+      const int64_t first = piece.tensor_offset + static_cast<int64_t>(offset);
+      const LogicalTensor& tensor = tensors_[piece.tensor];
+      ForEachRun(tensor, first, static_cast<int64_t>(block.size()),
+                 [&](int64_t whole, int64_t held, int64_t elements) {
+                   InitializeValues(tensor, seed, whole,
+                                    block.subspan(held - first, elements));
+                 });
     }
   }
 }

@@ -87,7 +87,7 @@ struct ShardPiece {
   int segment = 0;
   // Within the shard.
   FlatRange range;
-  // Of the first element, within the logical tensor.
+  // Of the first element, within what this rank holds of the logical tensor.
   int64_t tensor_offset = 0;
 };
 
@@ -102,7 +102,8 @@ class ParameterStore {
   const std::vector<Segment>& segments() const { return segments_; }
   const Sharding& sharding() const { return sharding_; }
   int units() const { return units_; }
-  // Of all logical tensors, and of this rank's shards, padding included.
+  // Of what this rank's replica part holds, and of this rank's shards, padding
+  // included.
   int64_t elements() const { return elements_; }
   int64_t shard_elements() const { return shard_elements_; }
 

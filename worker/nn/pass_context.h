@@ -10,6 +10,7 @@
 #include "kernels/stream.h"
 #include "lockstep/v1/job.pb.h"
 #include "worker/nn/device_batch.h"
+#include "worker/nn/tensor_regions.h"
 
 namespace lockstep {
 
@@ -20,6 +21,7 @@ struct PassContext {
   // In device memory.
   const StepScalars* scalars = nullptr;
   const DeviceBatch& batch;
+  TensorRegions& regions;
   // Of dropout; 0 in evaluation.
   float dropout = 0.0f;
   uint64_t seed = 0;
@@ -37,8 +39,12 @@ struct PassContext {
     return AllocateTensor(stream, DType::kFloat32, {n},
                           MemoryCategory::kActivation, RowPadding::kDense);
   }
+  // Of all rows, and of this rank's rows of the residual stream.
   Dropout DropoutAt(uint64_t site) const {
     return {dropout, SiteKey(seed, site), scalars, batch.origin};
+  }
+  Dropout ResidualDropoutAt(uint64_t site) const {
+    return {dropout, SiteKey(seed, site), scalars, batch.residual_origin};
   }
 };
 

@@ -48,10 +48,10 @@ absl::Status ResidualNorm::Forward(const PassContext& context,
   }
   ASSIGN_OR_RETURN(saved.sum, context.Activation(rows, cols));
   saved.input = saved.sum;
-  return ops::ResidualNormForward(context.stream, ToNorm(), residual.sum,
-                                  residual.branch,
-                                  context.DropoutAt(residual.site), saved.sum,
-                                  saved.normed, saved.mean, saved.rstd);
+  return ops::ResidualNormForward(
+      context.stream, ToNorm(), residual.sum, residual.branch,
+      context.ResidualDropoutAt(residual.site), saved.sum, saved.normed,
+      saved.mean, saved.rstd);
 }
 
 absl::Status ResidualNorm::Backward(const PassContext& context,
@@ -77,8 +77,8 @@ absl::StatusOr<Tensor> BranchGradient(const PassContext& context, uint64_t site,
                                       OwnedTensor& storage) {
   if (context.dropout == 0.0f) return dsum;
   ASSIGN_OR_RETURN(storage, context.Activation(dsum.rows(), dsum.cols()));
-  RETURN_IF_ERROR(
-      ops::Dropout(context.stream, dsum, context.DropoutAt(site), 0, storage));
+  RETURN_IF_ERROR(ops::Dropout(context.stream, dsum,
+                               context.ResidualDropoutAt(site), 0, storage));
   return storage.get();
 }
 

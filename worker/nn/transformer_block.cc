@@ -22,40 +22,38 @@ ResidualNorm MakeNorm(const ModelSpec& spec, const ParameterStore& store,
                       layer_norm ? store.Get(prefix + ".bias") : Parameter());
 }
 
-TransformerBlock::TransformerBlock(const ModelSpec& spec,
+TransformerBlock::TransformerBlock(const ModelPart& part,
                                    const ParameterStore& store, int unit)
     : unit_(unit),
-      attention_norm_(MakeNorm(spec, store, Prefix(unit) + "attention_norm")),
-      attention_(spec, store, Prefix(unit) + "attention.", unit),
+      attention_norm_(
+          MakeNorm(part.local, store, Prefix(unit) + "attention_norm")),
+      attention_(part, store, Prefix(unit) + "attention.", unit),
       feed_forward_norm_(
-          MakeNorm(spec, store, Prefix(unit) + "feed_forward_norm")),
-      feed_forward_(spec, store, Prefix(unit) + "feed_forward.") {}
+          MakeNorm(part.local, store, Prefix(unit) + "feed_forward_norm")),
+      feed_forward_(part, store, Prefix(unit) + "feed_forward.") {}
 
 absl::StatusOr<Residual> TransformerBlock::Forward(
     const PassContext& context, Residual input, BlockActivations& saved) const {
-  const int64_t rows = input.sum.rows(), cols = input.sum.cols();
   RETURN_IF_ERROR(
       attention_norm_.Forward(context, std::move(input), saved.attention_norm));
   RETURN_IF_ERROR(ForwardAttention(context, saved));
   Residual output;
   output.sum = saved.feed_forward_norm.input;
   output.site = SiteOf(unit_, DropoutSite::kFeedForwardOutput);
-  ASSIGN_OR_RETURN(output.branch, context.Activation(rows, cols));
-  RETURN_IF_ERROR(feed_forward_.Forward(context, saved.feed_forward_norm.normed,
-                                        saved.feed_forward, output.branch));
+  ASSIGN_OR_RETURN(output.branch, feed_forward_.Forward(
+                                      context, saved.feed_forward_norm.normed,
+                                      saved.feed_forward));
   return output;
 }
 
 absl::Status TransformerBlock::ForwardAttention(const PassContext& context,
                                                 BlockActivations& saved) const {
-  const Tensor& normed = saved.attention_norm.normed;
   Residual middle;
   middle.sum = saved.attention_norm.input;
   middle.site = SiteOf(unit_, DropoutSite::kAttentionOutput);
   ASSIGN_OR_RETURN(middle.branch,
-                   context.Activation(normed.rows(), normed.cols()));
-  RETURN_IF_ERROR(
-      attention_.Forward(context, normed, saved.attention, middle.branch));
+                   attention_.Forward(context, saved.attention_norm.normed,
+                                      saved.attention));
   return feed_forward_norm_.Forward(context, std::move(middle),
                                     saved.feed_forward_norm);
 }
@@ -93,29 +91,30 @@ absl::Status TransformerBlock::Restore(const PassContext& context,
 absl::Status TransformerBlock::Backward(const PassContext& context,
                                         BlockActivations& saved,
                                         const Tensor& dsum) const {
-  ASSIGN_OR_RETURN(OwnedTensor dnormed,
-                   context.Activation(dsum.rows(), dsum.cols()));
+  OwnedTensor dnormed;
   {
     OwnedTensor storage;
     ASSIGN_OR_RETURN(
         const Tensor dbranch,
         BranchGradient(context, SiteOf(unit_, DropoutSite::kFeedForwardOutput),
                        dsum, storage));
-    RETURN_IF_ERROR(
-        feed_forward_.Backward(context, saved.feed_forward_norm.normed,
-                               saved.feed_forward, dbranch, dnormed));
+    ASSIGN_OR_RETURN(
+        dnormed, feed_forward_.Backward(context, saved.feed_forward_norm.normed,
+                                        saved.feed_forward, dbranch));
   }
   RETURN_IF_ERROR(feed_forward_norm_.Backward(context, saved.feed_forward_norm,
                                               dnormed, dsum));
   saved.feed_forward_norm = NormActivations();
+  dnormed.Reset();
   {
     OwnedTensor storage;
     ASSIGN_OR_RETURN(
         const Tensor dbranch,
         BranchGradient(context, SiteOf(unit_, DropoutSite::kAttentionOutput),
                        dsum, storage));
-    RETURN_IF_ERROR(attention_.Backward(context, saved.attention_norm.normed,
-                                        saved.attention, dbranch, dnormed));
+    ASSIGN_OR_RETURN(dnormed,
+                     attention_.Backward(context, saved.attention_norm.normed,
+                                         saved.attention, dbranch));
   }
   RETURN_IF_ERROR(
       attention_norm_.Backward(context, saved.attention_norm, dnormed, dsum));

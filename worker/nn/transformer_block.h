@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/spec/model_spec.h"
+#include "common/model/model_part.h"
 #include "worker/nn/attention.h"
 #include "worker/nn/feed_forward.h"
 #include "worker/nn/parameter_store.h"
@@ -25,7 +25,7 @@ struct BlockActivations {
 class TransformerBlock {
  public:
   // `unit`: layer + 1.
-  TransformerBlock(const ModelSpec& spec, const ParameterStore& store,
+  TransformerBlock(const ModelPart& part, const ParameterStore& store,
                    int unit);
 
   // The result's sum lives in `saved`.

@@ -8,20 +8,20 @@
 
 namespace lockstep {
 
-std::unique_ptr<Head> MakeHead(const ModelSpec& spec,
+std::unique_ptr<Head> MakeHead(const ModelPart& part,
                                const ParameterStore& store) {
-  if (spec.task == v1::TASK_CLASSIFICATION) {
-    return std::make_unique<ClassificationHead>(spec, store);
+  if (part.local.task == v1::TASK_CLASSIFICATION) {
+    return std::make_unique<ClassificationHead>(part, store);
   }
-  return std::make_unique<LanguageModelHead>(spec, store);
+  return std::make_unique<LanguageModelHead>(part, store);
 }
 
-TransformerModel::TransformerModel(const ModelSpec& spec,
+TransformerModel::TransformerModel(const ModelPart& part,
                                    const ParameterStore& store)
-    : embedding_(spec, store), head_(MakeHead(spec, store)) {
-  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    : embedding_(part, store), head_(MakeHead(part, store)) {
+  for (int64_t layer = 0; layer < part.local.layers; ++layer) {
     blocks_.push_back(std::make_unique<TransformerBlock>(
-        spec, store, static_cast<int>(layer) + 1));
+        part, store, static_cast<int>(layer) + 1));
   }
 }
 

@@ -1,5 +1,6 @@
 // TransformerModel: embedding, blocks and head. Single-device code: it knows no
-// ranks. Parallel wrappers watch it unit by unit (UnitObserver).
+// ranks. Parallel wrappers watch it unit by unit (UnitObserver) and join what
+// ranks compute a part of each (TensorRegions).
 #ifndef LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
 #define LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
 
@@ -9,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/spec/model_spec.h"
+#include "common/model/model_part.h"
 #include "worker/nn/embedding.h"
 #include "worker/nn/head.h"
 #include "worker/nn/parameter_store.h"
@@ -21,8 +22,8 @@ namespace lockstep {
 
 class TransformerModel {
  public:
-  // `store` holds the tensors of DescribeModel(spec) and must outlive this.
-  TransformerModel(const ModelSpec& spec, const ParameterStore& store);
+  // `store` holds the tensors of DescribePart(part) and must outlive this.
+  TransformerModel(const ModelPart& part, const ParameterStore& store);
 
   // One micro-batch, forward and backward: adds to `sums` and to the store's
   // gradients.

@@ -24,6 +24,7 @@ absl::StatusOr<std::vector<double>> TensorNorms(
                                   MemoryCategory::kBuffer, RowPadding::kDense));
   RETURN_IF_ERROR(ops::Zero(stream, sums));
   for (const UpdateRange& range : ranges) {
+    if (!store.tensors()[range.tensor].counted) continue;
     RETURN_IF_ERROR(ops::SumOfSquares(stream, part(range),
                                       sums->data<double>() + range.tensor));
   }

@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// Replaces each value by its sum over the ranks that share the states; null
-// where there is one rank.
+// Takes a value of each of the store's tensors, and replaces it by its sum over
+// the ranks that hold the parts of one replica; null where there is one rank.
 using ShardSum = std::function<absl::Status(absl::Span<double>)>;
 
 // Norm of each logical tensor's master values, and of its gradient, of which

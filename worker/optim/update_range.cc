@@ -23,4 +23,18 @@ std::vector<UpdateRange> UpdateRanges(const ParameterStore& store,
   return ranges;
 }
 
+std::vector<UpdateRange> CountedRanges(const ParameterStore& store) {
+  std::vector<UpdateRange> ranges;
+  for (const UpdateRange& range : UpdateRanges(store, RangeMerging::kNone)) {
+    if (!store.tensors()[range.tensor].counted) continue;
+    if (!ranges.empty() && ranges.back().segment == range.segment &&
+        ranges.back().range.end == range.range.begin) {
+      ranges.back().range.end = range.range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
 }  // namespace lockstep

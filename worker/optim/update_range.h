@@ -25,6 +25,10 @@ enum class RangeMerging {
   kNone,
 };
 
+// Ranges of trainable tensors that this rank speaks for (LogicalTensor), fewest
+// and longest.
+std::vector<UpdateRange> CountedRanges(const ParameterStore& store);
+
 // Trainable tensors' ranges in storage order.
 std::vector<UpdateRange> UpdateRanges(const ParameterStore& store,
                                       RangeMerging merging);

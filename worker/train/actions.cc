@@ -166,7 +166,7 @@ absl::Status RunAction(const RankContext& context,
                    LoadModel(context, action.checkpoint()));
   const absl::Status status = RunKind(context, assignment, store, model);
   // What is still under way works on the model's memory, which goes next.
-  if (!status.ok()) context.shards.Abort();
+  if (!status.ok()) context.AbortAll();
   return status;
 }
 

@@ -34,6 +34,21 @@ std::vector<ShardValues> AllValues(const TrainingState& state) {
   return all;
 }
 
+// Where elements from `held` on of what a rank holds of `tensor` lie: in which
+// of its columns, and from which of their elements on.
+struct Place {
+  ColumnRange columns;
+  int64_t offset = 0;
+};
+
+Place PlaceOf(const LogicalTensor& tensor, int64_t held) {
+  if (tensor.split_dim > 0) {
+    return {{tensor.split_begin, tensor.held_shape[tensor.split_dim]}, held};
+  }
+  const int64_t row = tensor.elements() / tensor.shape.front();
+  return {{}, tensor.split_begin * row + held};
+}
+
 // What `part` of all of this rank's shards, one after another, holds of each
 // logical tensor.
 std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange part) {
@@ -46,11 +61,14 @@ std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange part) {
       const int64_t end = std::min(part.end - shard, piece.range.end);
       if (begin >= end) continue;
       const LogicalTensor& tensor = store.tensors()[piece.tensor];
+      if (!tensor.counted) continue;
+      const Place place =
+          PlaceOf(tensor, piece.tensor_offset + begin - piece.range.begin);
       slices.push_back(
-          {tensor.name, values.kind, tensor.shape,
-           piece.tensor_offset + begin - piece.range.begin,
+          {tensor.name, values.kind, tensor.shape, place.offset,
            absl::MakeConstSpan(values.of(piece.segment).data<float>() + begin,
-                               end - begin)});
+                               end - begin),
+           place.columns});
     }
   }
   return slices;
@@ -59,16 +77,16 @@ std::vector<TensorSlice> SlicesOf(const TrainingState& state, FlatRange part) {
 // Elements read at a time, 16 MiB: a second or less of a slow disk.
 constexpr int64_t kReadElements = int64_t{4} << 20;
 
-// Reads `values`, which begin at element `first` of tensor `name`, block by
-// block.
+// Reads `values`, which begin at `place` of tensor `name`, block by block.
 absl::Status ReadTensor(const CheckpointReader& reader, const std::string& name,
-                        const std::string& kind, int64_t first,
+                        const std::string& kind, const Place& place,
                         absl::Span<float> values,
                         const std::function<void()>& alive) {
   const auto elements = static_cast<int64_t>(values.size());
   for (int64_t offset = 0; offset < elements; offset += kReadElements) {
     alive();
-    RETURN_IF_ERROR(reader.Read(name, kind, first + offset,
+    RETURN_IF_ERROR(reader.Read(name, kind, place.columns,
+                                place.offset + offset,
                                 values.subspan(offset, kReadElements)));
   }
   return absl::OkStatus();
@@ -159,7 +177,7 @@ absl::Status LoadCheckpoint(const RankContext& context,
     for (const ShardPiece& piece : store.pieces()) {
       RETURN_IF_ERROR(ReadTensor(
           reader, store.tensors()[piece.tensor].name, values.kind,
-          piece.tensor_offset,
+          PlaceOf(store.tensors()[piece.tensor], piece.tensor_offset),
           absl::MakeSpan(
               values.of(piece.segment).data<float>() + piece.range.begin,
               piece.range.size()),

@@ -26,9 +26,10 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
       RETURN_IF_ERROR(VisitForward(state.model->units(), *state.parallel));
       continue;
     }
-    ASSIGN_OR_RETURN(const DeviceBatch staged, StageBatch(stream, *batch));
+    ASSIGN_OR_RETURN(const DeviceBatch staged,
+                     StageBatch(stream, *batch, state.regions->row_part()));
     PassContext pass = {stream, ComputeDType(state.training_spec.precision),
-                        nullptr, staged};
+                        nullptr, staged, *state.regions};
     RETURN_IF_ERROR(state.model->Evaluate(pass, sums, *state.parallel));
     v1::Progress progress;
     progress.set_phase("evaluating");

@@ -80,9 +80,10 @@ absl::StatusOr<std::vector<float>> NextLogits(
     Stream& stream, const TrainingState& state,
     const std::vector<int32_t>& tokens, int64_t context_length) {
   ASSIGN_OR_RETURN(const DeviceBatch staged,
-                   StageBatch(stream, LastTokens(tokens, context_length)));
+                   StageBatch(stream, LastTokens(tokens, context_length),
+                              state.regions->row_part()));
   const PassContext pass = {stream, ComputeDType(state.training_spec.precision),
-                            nullptr, staged};
+                            nullptr, staged, *state.regions};
   ASSIGN_OR_RETURN(const OwnedTensor logits,
                    state.model->Logits(pass, *state.parallel));
   std::vector<float> host(logits->cols());

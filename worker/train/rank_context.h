@@ -12,6 +12,7 @@
 #include "kernels/device.h"
 #include "lockstep/v1/worker_service.pb.h"
 #include "worker/data/batch_loader.h"
+#include "worker/dist/device_mesh.h"
 #include "worker/dist/process_group.h"
 
 namespace lockstep {
@@ -33,8 +34,8 @@ class Reporter {
   }
 };
 
-struct RankContext {
-  Device& device;
+// The groups that a rank takes part in.
+struct RankGroups {
   // All ranks of the job.
   ProcessGroup& world;
   // Those that see different samples; among them those that share one replica's
@@ -43,6 +44,18 @@ struct RankContext {
   ProcessGroup& data;
   ProcessGroup& shards;
   ProcessGroup& replicas;
+  // Those that share each layer.
+  ProcessGroup& tensor;
+
+  // Aborts what is under way in any of them.
+  void AbortAll() const;
+};
+RankGroups GroupsOf(const DeviceMesh& mesh);
+// Of a job of one rank: `group` has one, and stands for all.
+RankGroups OneRankGroups(ProcessGroup& group);
+
+struct RankContext : RankGroups {
+  Device& device;
   v1::Layout layout;
   DataShare share;
   Reporter& reporter;

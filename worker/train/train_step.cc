@@ -32,7 +32,10 @@ float ClipFactor(const TrainingSpec& spec, double norm) {
 
 TrainStep::TrainStep(const RankContext& context, TrainingState& state,
                      int64_t total_steps)
-    : context_(context), state_(state), total_steps_(total_steps) {}
+    : context_(context),
+      state_(state),
+      total_steps_(total_steps),
+      norm_ranges_(CountedRanges(*state.store)) {}
 
 absl::StatusOr<std::unique_ptr<TrainStep>> TrainStep::Create(
     const RankContext& context, TrainingState& state, int64_t total_steps) {
@@ -78,12 +81,14 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
           VisitForTraining(state_.model->units(), *state_.parallel));
       continue;
     }
-    ASSIGN_OR_RETURN(const DeviceBatch staged,
-                     StageBatch(stream, batch.micro_batches[i]));
+    ASSIGN_OR_RETURN(
+        const DeviceBatch staged,
+        StageBatch(stream, batch.micro_batches[i], state_.regions->row_part()));
     const PassContext pass = {stream,
                               ComputeDType(spec.precision),
                               device_scalars_->data<StepScalars>(),
                               staged,
+                              *state_.regions,
                               static_cast<float>(state_.model_spec.dropout),
                               spec.seed,
                               context_.layout.activation_checkpoint()};
@@ -104,16 +109,21 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
 
 absl::StatusOr<double> TrainStep::GradientNorm() {
   Stream& stream = context_.device.stream();
+  const ParameterStore& store = *state_.store;
   RETURN_IF_ERROR(ops::Zero(stream, norm_sum_));
-  for (size_t s = 0; s < state_.store->segments().size(); ++s) {
+  for (const UpdateRange& range : norm_ranges_) {
     RETURN_IF_ERROR(
-        ops::SumOfSquares(stream, state_.store->gradient(static_cast<int>(s)),
+        ops::SumOfSquares(stream,
+                          store.gradient(range.segment)
+                              .Slice(range.range.begin, range.range.size()),
                           norm_sum_->data<double>()));
   }
   double sum = 0.0;
   RETURN_IF_ERROR(ops::CopyToHost(stream, norm_sum_, &sum));
-  if (context_.shards.size() > 1) {
-    RETURN_IF_ERROR(SumOverRanks(context_.shards, absl::MakeSpan(&sum, 1)));
+  if (context_.world.size() > context_.replicas.size()) {
+    // Replicas have the same gradients: the first one counts.
+    if (context_.replicas.rank() > 0) sum = 0.0;
+    RETURN_IF_ERROR(SumOverRanks(context_.world, absl::MakeSpan(&sum, 1)));
   }
   return std::sqrt(sum);
 }
@@ -142,10 +152,11 @@ absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
 absl::Status TrainStep::NotFinite(double loss, double norm) {
   const ParameterStore& store = *state_.store;
   std::string where = "no single gradient";
-  ASSIGN_OR_RETURN(const std::vector<double> norms,
-                   GradientNorms(context_.device.stream(), store,
-                                 UpdateRanges(store, RangeMerging::kNone),
-                                 ShardSumOf(context_)));
+  ASSIGN_OR_RETURN(
+      const std::vector<double> norms,
+      GradientNorms(context_.device.stream(), store,
+                    UpdateRanges(store, RangeMerging::kNone),
+                    ShardSumOf(context_, state_.model_spec, store)));
   const auto first = std::find_if(norms.begin(), norms.end(), [](double value) {
     return !std::isfinite(value);
   });

@@ -3,12 +3,15 @@
 #define LOCKSTEP_WORKER_TRAIN_TRAIN_STEP_H_
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/owned_tensor.h"
 #include "kernels/step_scalars.h"
 #include "worker/data/batch_loader.h"
+#include "worker/optim/update_range.h"
 #include "worker/train/rank_context.h"
 #include "worker/train/training_state.h"
 
@@ -52,6 +55,8 @@ class TrainStep {
   const RankContext& context_;
   TrainingState& state_;
   const int64_t total_steps_;
+  // Of this rank's gradients, those that it speaks for.
+  const std::vector<UpdateRange> norm_ranges_;
   StepScalars scalars_;
   OwnedTensor device_scalars_;
   OwnedTensor norm_sum_;  // one fp64

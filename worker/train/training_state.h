@@ -24,6 +24,8 @@ struct TrainingState {
   // Null when the model is only used.
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<TransformerModel> model;
+  // What the ranks that share its layers do together.
+  std::unique_ptr<TensorRegions> regions;
   // Goes along on every pass of the model.
   std::unique_ptr<DataParallel> parallel;
   // Optimizer steps done, and samples of the global sequence used.
@@ -31,8 +33,10 @@ struct TrainingState {
   int64_t data_position = 0;
 };
 
-// Adds over the ranks that share the states; null where there is one.
-ShardSum ShardSumOf(const RankContext& context);
+// Adds over the ranks that hold parts of a replica of `model`; null where one
+// holds all. `store` and the groups of `context` must outlive it.
+ShardSum ShardSumOf(const RankContext& context, const ModelSpec& model,
+                    const ParameterStore& store);
 
 enum class Purpose : uint8_t { kTrain, kUse };
 

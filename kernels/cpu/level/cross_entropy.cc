@@ -35,42 +35,75 @@ float LargestOf(const T* x, int64_t n) {
   return Largest(Max(Max(most[0], most[1]), Max(most[2], most[3])));
 }
 
+template <typename T>
+float SumOfExponentials(const T* x, int64_t n, float largest) {
+  return SumOver(n, [&](int64_t i, auto part) {
+    return Keep(Exp(Load(x + i, part) - largest), F32{}, part);
+  });
+}
+
+// Whether x[target] is the first of the largest.
+template <typename T>
+bool IsFirstLargest(const T* x, int64_t target, float largest) {
+  bool first = At(x, target) == largest;
+  for (int64_t i = 0; first && i < target; ++i) first = At(x, i) < largest;
+  return first;
+}
+
+template <typename T>
+void Gradient(void* logits, int64_t n, int64_t target, float largest, float sum,
+              float chosen, float factor) {
+  T* x = static_cast<T*>(logits);
+  const float scale = factor / sum;
+  ForEach(n, [&](int64_t i, auto part) {
+    Store(x + i, Exp(Load(x + i, part) - largest) * scale, part);
+  });
+  if (target < 0) return;
+  // Of the target: softmax - 1, from the loss rather than by difference where
+  // that would cancel.
+  const float probability = Exp(Splat(chosen - largest))[0] / sum;
+  Store(x + target, Splat((probability - 1.0f) * factor), Part{1});
+}
+
 // A NaN among the logits is no largest logit, but makes the sum, and so loss
 // and gradient, NaN.
 template <typename T>
 float Row(void* logits, int64_t n, int64_t target, bool in_place, float factor,
           int32_t* correct) {
-  T* x = static_cast<T*>(logits);
+  const T* x = static_cast<const T*>(logits);
   const float largest = LargestOf(x, n);
   const float chosen = At(x, target);
-  if (correct != nullptr) {
-    bool first = chosen == largest;
-    for (int64_t i = 0; first && i < target; ++i) first = At(x, i) < largest;
-    *correct = first ? 1 : 0;
-  }
-  const float sum = SumOver(n, [&](int64_t i, auto part) {
-    return Keep(Exp(Load(x + i, part) - largest), F32{}, part);
-  });
+  if (correct != nullptr) *correct = IsFirstLargest(x, target, largest) ? 1 : 0;
+  const float sum = SumOfExponentials(x, n, largest);
   const float loss =
       static_cast<float>(Log(sum) + (static_cast<double>(largest) - chosen));
   if (in_place) {
-    const float scale = factor / sum;
-    // Of the target: softmax - 1, from the loss rather than by difference where
-    // that would cancel.
-    const float probability = Exp(Splat(chosen - largest))[0] / sum;
-    ForEach(n, [&](int64_t i, auto part) {
-      Store(x + i, Exp(Load(x + i, part) - largest) * scale, part);
-    });
-    const F32 at_target = Splat((probability - 1.0f) * factor);
-    Store(x + target, at_target, Part{1});
+    Gradient<T>(logits, n, target, largest, sum, chosen, factor);
   }
   return sum == sum ? loss : sum;
 }
+
+template <typename T>
+void Statistics(const void* logits, int64_t n, int64_t target,
+                float* statistics) {
+  const T* x = static_cast<const T*>(logits);
+  const float largest = LargestOf(x, n);
+  statistics[0] = largest;
+  statistics[1] = SumOfExponentials(x, n, largest);
+  statistics[2] = target < 0 ? -__builtin_inff() : At(x, target);
+  statistics[3] =
+      target >= 0 && IsFirstLargest(x, target, largest) ? 1.0f : 0.0f;
+}
+
+float Exponential(float x) { return Exp(Splat(x))[0]; }
 
 }  // namespace
 
 const CrossEntropyKernels kCrossEntropyKernels = {
     .row = {Row<float>, Row<Bf16>},
+    .statistics = {Statistics<float>, Statistics<Bf16>},
+    .gradient = {Gradient<float>, Gradient<Bf16>},
+    .exponential = Exponential,
 };
 
 }  // namespace lockstep::cpu::LOCKSTEP_LEVEL

@@ -14,7 +14,8 @@ void Forward(const RowDropout& dropout, int64_t row, const void* token_row,
   const W* position = static_cast<const W*>(position_row);
   T* o = static_cast<T*>(out);
   const auto value = [&](int64_t i, auto part) {
-    F32 sum = Load(token + i, part);
+    F32 sum{};
+    if (token != nullptr) sum = Load(token + i, part);
     if (position != nullptr) sum += Load(position + i, part);
     return sum;
   };

@@ -98,7 +98,7 @@ struct ReduceKernels {
 
 struct EmbeddingKernels {
   // out = dropped (token_row + position_row), columns [first, first + n).
-  // Indexed by type of weights, then of out. position_row may be null.
+  // Indexed by type of weights, then of out. A null row adds nothing.
   void (*forward[2][2])(const RowDropout& dropout, int64_t row,
                         const void* token_row, const void* position_row,
                         void* out, int64_t n);
@@ -119,6 +119,16 @@ struct CrossEntropyKernels {
   // one-hot) * factor if `in_place`. *correct may be null.
   float (*row[2])(void* logits, int64_t n, int64_t target, bool in_place,
                   float factor, int32_t* correct);
+  // The same in two steps, for n logits out of more; target < 0: it is not
+  // among them. `statistics`: see kernels/ops/cross_entropy.h.
+  void (*statistics[2])(const void* logits, int64_t n, int64_t target,
+                        float* statistics);
+  // Logits become their gradient, given the largest of all, the sum of all
+  // exp(logit - largest), and the target's logit.
+  void (*gradient[2])(void* logits, int64_t n, int64_t target, float largest,
+                      float sum, float chosen, float factor);
+  // exp(x), as the other kernels compute it.
+  float (*exponential)(float x);
 };
 
 struct AdamStep {

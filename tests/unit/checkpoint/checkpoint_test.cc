@@ -2,7 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
@@ -38,8 +42,8 @@ TEST_P(CheckpointRanksTest, EveryRangeOfEveryTensorReadsBack) {
     for (int64_t begin = 0; begin <= elements; ++begin) {
       for (int64_t end = begin; end <= elements; ++end) {
         std::vector<float> got(end - begin);
-        ASSERT_OK(
-            reader->Read(tensor.name, tensor.kind, begin, absl::MakeSpan(got)));
+        ASSERT_OK(reader->Read(tensor.name, tensor.kind, {}, begin,
+                               absl::MakeSpan(got)));
         ASSERT_THAT(got, ElementsAreArray(tensor.values.begin() + begin,
                                           tensor.values.begin() + end))
             << tensor.kind << " of " << tensor.name << " from " << begin;
@@ -104,12 +108,101 @@ TEST(CheckpointTest, MoreShardsThanOpenFilesReadBack) {
   std::vector<float> values(21);
   absl::Status read = reader.status();
   if (reader.ok()) {
-    read = (*reader)->Read("blocks.0.q.weight", "parameter", 0,
+    read = (*reader)->Read("blocks.0.q.weight", "parameter", {}, 0,
                            absl::MakeSpan(values));
   }
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
   EXPECT_OK(read);
   EXPECT_EQ(values, SmallModel()[0].values);
+}
+
+// Three ranks hold 2, 3 and 2 columns, each cut in two; any columns are read.
+TEST(CheckpointTest, ColumnBlocksReadBackInAnyOtherColumns) {
+  const TempDir job_dir;
+  constexpr int64_t kRows = 5, kColumns = 7;
+  std::vector<float> whole(kRows * kColumns);
+  std::iota(whole.begin(), whole.end(), 1.0f);
+  const std::vector<int64_t> cuts = {0, 2, 5, 7};
+  std::vector<ShardDescription> shards;
+  for (int rank = 0; rank < 3; ++rank) {
+    const int64_t begin = cuts[rank], count = cuts[rank + 1] - cuts[rank];
+    std::vector<float> block;
+    for (int64_t row = 0; row < kRows; ++row) {
+      const float* from = whole.data() + row * kColumns + begin;
+      block.insert(block.end(), from, from + count);
+    }
+    const ColumnRange columns = {begin, count};
+    const int64_t half = static_cast<int64_t>(block.size()) / 2;
+    const std::vector<TensorSlice> slices = {
+        {"w",
+         "parameter",
+         {kRows, kColumns},
+         0,
+         absl::MakeConstSpan(block).subspan(0, half),
+         columns},
+        {"w",
+         "parameter",
+         {kRows, kColumns},
+         half,
+         absl::MakeConstSpan(block).subspan(half),
+         columns}};
+    ASSERT_OK_AND_ASSIGN(
+        shards.emplace_back(),
+        WriteShard(TemporaryCheckpointPath(job_dir.path(), 40, 2), rank,
+                   slices));
+  }
+  ASSERT_OK_AND_ASSIGN(
+      const FinishedCheckpoint finished,
+      FinishCheckpoint(job_dir.path(), SmallManifest(), shards, {}));
+  ASSERT_OK_AND_ASSIGN(const auto reader,
+                       CheckpointReader::Open(finished.path));
+  EXPECT_EQ(reader->manifest().format_version(), 2);
+  for (int64_t begin = 0; begin < kColumns; ++begin) {
+    for (int64_t count = 1; count <= kColumns - begin; ++count) {
+      for (int64_t first = 0; first <= kRows * count; ++first) {
+        const int64_t elements = std::min<int64_t>(4, kRows * count - first);
+        std::vector<float> got(elements), want;
+        for (int64_t e = first; e < first + elements; ++e) {
+          want.push_back(whole[e / count * kColumns + begin + e % count]);
+        }
+        ASSERT_OK(reader->Read("w", "parameter", {begin, count}, first,
+                               absl::MakeSpan(got)));
+        ASSERT_EQ(got, want) << begin << " + " << count << " at " << first;
+      }
+    }
+  }
+  float value;
+  EXPECT_THAT(
+      reader->Read("w", "parameter", {5, 3}, 0, absl::MakeSpan(&value, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("which has 5 x 7")));
+}
+
+// The manifest of a checkpoint whose columns [2, 4) nobody wrote, or two did.
+TEST(CheckpointTest, ColumnsThatAreMissingOrTwiceThereAreRefused) {
+  const std::vector<float> values(30, 1.0f);
+  for (const int64_t second : {1, 3, 4}) {
+    const TempDir job_dir;
+    const std::vector<TensorSlice> slices = {
+        {"w",
+         "parameter",
+         {5, 6},
+         0,
+         absl::MakeConstSpan(values).subspan(0, 10),
+         {0, 2}},
+        {"w",
+         "parameter",
+         {5, 6},
+         0,
+         absl::MakeConstSpan(values).subspan(0, (6 - second) * 5),
+         {second, 6 - second}}};
+    ASSERT_OK_AND_ASSIGN(
+        const ShardDescription shard,
+        WriteShard(TemporaryCheckpointPath(job_dir.path(), 40, 2), 0, slices));
+    EXPECT_THAT(FinishCheckpoint(job_dir.path(), SmallManifest(), {shard}, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("want them from 2 on")));
+  }
 }
 
 TEST(CheckpointTest, AbsentTensorIsNotFound) {
@@ -120,14 +213,15 @@ TEST(CheckpointTest, AbsentTensorIsNotFound) {
                        CheckpointReader::Open(finished.path));
   float value;
   EXPECT_FALSE(reader->Contains("head.bias", "first_moment"));
+  EXPECT_THAT(reader->Read("head.bias", "first_moment", {}, 0,
+                           absl::MakeSpan(&value, 1)),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("head.bias")));
   EXPECT_THAT(
-      reader->Read("head.bias", "first_moment", 0, absl::MakeSpan(&value, 1)),
-      StatusIs(absl::StatusCode::kNotFound, HasSubstr("head.bias")));
+      reader->Read("head.bias", "parameter", {}, 5, absl::MakeSpan(&value, 1)),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("which has 1 x 5")));
   EXPECT_THAT(
-      reader->Read("head.bias", "parameter", 5, absl::MakeSpan(&value, 1)),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("which has 5")));
-  EXPECT_THAT(
-      reader->Read("head.bias", "parameter", -1, absl::MakeSpan(&value, 1)),
+      reader->Read("head.bias", "parameter", {}, -1, absl::MakeSpan(&value, 1)),
       StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
@@ -154,7 +248,7 @@ TEST(CheckpointTest, CrashBeforeRenameLeavesTheOldOneReadable) {
   ASSERT_OK(WriteShards(job_dir.path(), changed, 3));
   ASSERT_OK_AND_ASSIGN(const auto reader, CheckpointReader::Open(old.path));
   float value;
-  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", 0,
+  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", {}, 0,
                          absl::MakeSpan(&value, 1)));
   EXPECT_EQ(value, SmallModel()[0].values[0]);
 }
@@ -186,7 +280,7 @@ TEST(CheckpointTest, FinishingWithOtherContentsReplacesTheDirectory) {
   EXPECT_NE(second.manifest_hash, first.manifest_hash);
   ASSERT_OK_AND_ASSIGN(const auto reader, CheckpointReader::Open(second.path));
   float value;
-  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", 0,
+  ASSERT_OK(reader->Read("blocks.0.q.weight", "parameter", {}, 0,
                          absl::MakeSpan(&value, 1)));
   EXPECT_EQ(value, -1.0f);
   EXPECT_FALSE(fs::exists(job_dir.File(".step-40.g2.tmp")));

@@ -267,9 +267,9 @@ TEST_F(CorruptionTest, ManifestThatIsNoJson) {
 }
 
 TEST_F(CorruptionTest, ManifestOfANewerFormat) {
-  EditManifest("\"format_version\": \"1\"", "\"format_version\": \"2\"");
+  EditManifest("\"format_version\": \"1\"", "\"format_version\": \"3\"");
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               HasSubstr("format version 2 is newer")));
+                               HasSubstr("format version 3 is newer")));
 }
 
 TEST_F(CorruptionTest, MissingManifest) {

@@ -216,7 +216,6 @@ INSTANTIATE_TEST_SUITE_P(
         LaterFeature{"model={from:\tdir}", "model.from"},
         LaterFeature{"data.tokenizer.kind=huggingface", "data.tokenizer.kind"},
         LaterFeature{"parallel.cp=2", "parallel.cp"},
-        LaterFeature{"parallel.tp=2 resources.devices=1", "parallel.tp"},
         LaterFeature{"parallel.pp=2", "parallel.pp"},
         LaterFeature{"parallel.virtual_stages=2", "parallel.virtual_stages"},
         LaterFeature{"resources.devices={min:\t1,max:\t2}",

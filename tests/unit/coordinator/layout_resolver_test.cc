@@ -203,9 +203,44 @@ TEST_P(LayoutResolverAxisTest, IsNotBuiltYet) {
 INSTANTIATE_TEST_SUITE_P(
     All, LayoutResolverAxisTest,
     ::testing::Values(UnbuiltAxis{"cp", &v1::ParallelSpec::set_cp},
-                      UnbuiltAxis{"tp", &v1::ParallelSpec::set_tp},
                       UnbuiltAxis{"pp", &v1::ParallelSpec::set_pp}),
     [](const auto& info) { return info.param.key; });
+
+TEST(LayoutResolverTest, TensorParallelRanksShareSamples) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_tp(2);
+  spec.mutable_parallel()->set_dp(2);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
+                       ResolveLayout(spec, Shape(4), DeviceUse::kExact));
+  EXPECT_EQ(resolved.world_size(), 4);
+  EXPECT_EQ(resolved.layout().tp(), 2);
+  EXPECT_TRUE(resolved.layout().sequence_parallel());
+  // 8 sequences on 2 shares.
+  EXPECT_EQ(resolved.layout().micro_batch(), 4);
+  spec.mutable_parallel()->set_sequence_parallel(false);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout whole_rows,
+                       ResolveLayout(spec, Shape(4), DeviceUse::kExact));
+  EXPECT_FALSE(whole_rows.layout().sequence_parallel());
+  EXPECT_GT(whole_rows.predicted_memory().activations_bytes(),
+            resolved.predicted_memory().activations_bytes());
+}
+
+TEST(LayoutResolverTest, MoreTensorRanksThanKeyHeadsAreRefused) {
+  v1::JobSpec spec = FilledSpec();
+  const int64_t heads = spec.model().heads();
+  spec.mutable_parallel()->set_tp(heads + 1);
+  EXPECT_THAT(
+      ResolveLayout(spec, Shape(heads + 1), DeviceUse::kExact),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr(absl::StrCat("parallel.tp is ", heads + 1)),
+                     HasSubstr(absl::StrCat("at most ", heads)))));
+  spec.mutable_model()->set_family(v1::MODEL_FAMILY_LLAMA);
+  spec.mutable_model()->set_kv_heads(1);
+  spec.mutable_parallel()->set_tp(2);
+  EXPECT_THAT(ResolveLayout(spec, Shape(2), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("model.kv_heads is 1")));
+}
 
 TEST(LayoutResolverTest, RequestedDevicesAreSpecThenProductThenOne) {
   v1::JobSpec spec = FilledSpec();

@@ -104,7 +104,7 @@ TEST_F(ArgumentCheckTest, RotaryWantsWholeEvenHeads) {
 TEST_F(ArgumentCheckTest, EmbeddingTakesBf16WeightsForBf16Only) {
   OwnedTensor token = UploadInts(stream_, {0, 1, 2, 3});
   EXPECT_THAT(
-      ops::EmbeddingForward(stream_, token, Tensor(), bf16_, Tensor(),
+      ops::EmbeddingForward(stream_, token, 0, Tensor(), bf16_, Tensor(),
                             Dropout(), x_),
       Says("embedding forward: tokens_weight is bf16 and out fp32, want one "
            "type, or fp32 weights"));

@@ -113,6 +113,64 @@ TEST_P(CrossEntropyTest, CorrectIsTheLowestIdOfTheLargest) {
   EXPECT_EQ(got[2].values, (std::vector<double>{1, 0, 1, 0, 0}));
 }
 
+TEST_P(CrossEntropyTest, PartsOfTheVocabularyGiveWhatTheWholeGives) {
+  constexpr int64_t kRows = 11, kCols = 70;
+  Matrix logits = RandomMatrix(kRows, kCols, dtype(), 5, 8.0);
+  logits(0, 9) = logits(0, 50) = 64.0;  // target 50 in a later part: 9 wins
+  logits(1, 20) = 64.0;
+  std::vector<int32_t> target = Targets(kRows, kCols);
+  target[0] = 50;
+  target[1] = 20;
+  const std::vector<int64_t> cuts = {0, 1, 33, kCols};
+  const int64_t parts = static_cast<int64_t>(cuts.size()) - 1;
+  const auto whole = RunOn(logits, target, LogitsGradient::kInPlace);
+  const auto got = Run([&](Stream& stream) {
+    OwnedTensor at = UploadInts(stream, target);
+    OwnedTensor all =
+        Upload(stream, Matrix(parts * kRows, ops::kCrossEntropyStatistics),
+               DType::kFloat32, RowPadding::kDense);
+    std::vector<OwnedTensor> columns;
+    for (int64_t p = 0; p < parts; ++p) {
+      Matrix part(kRows, cuts[p + 1] - cuts[p]);
+      for (int64_t row = 0; row < kRows; ++row) {
+        for (int64_t col = cuts[p]; col < cuts[p + 1]; ++col) {
+          part(row, col - cuts[p]) = logits(row, col);
+        }
+      }
+      columns.push_back(Upload(stream, part, dtype()));
+      EXPECT_OK(ops::CrossEntropyStatistics(stream, columns[p], at, cuts[p],
+                                            all->Rows(p * kRows, kRows)));
+    }
+    const StepScalars scalars = {.inverse_valid_tokens =
+                                     static_cast<float>(kInverseTokens)};
+    std::vector<Matrix> results;
+    for (int64_t p = 0; p < parts; ++p) {
+      OwnedTensor loss = EmptyVector(stream, kRows, DType::kFloat32);
+      OwnedTensor correct = EmptyVector(stream, kRows, DType::kInt32);
+      EXPECT_OK(ops::CrossEntropyFromStatistics(
+          stream, columns[p], at, cuts[p], all, &scalars,
+          LogitsGradient::kInPlace, loss, correct));
+      results.push_back(Download(loss));
+      results.push_back(Download(correct));
+      results.push_back(Download(columns[p]));
+    }
+    return results;
+  });
+  for (int64_t p = 0; p < parts; ++p) {
+    EXPECT_TRUE(
+        NearEach(got[3 * p], whole[0], Tolerance(DType::kFloat32, kCols), 1.0));
+    EXPECT_EQ(got[3 * p].values, got[0].values) << "not the same bits";
+    EXPECT_EQ(got[3 * p + 1].values, whole[2].values);
+    Matrix gradient(kRows, cuts[p + 1] - cuts[p]);
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t col = cuts[p]; col < cuts[p + 1]; ++col) {
+        gradient(row, col - cuts[p]) = whole[1](row, col);
+      }
+    }
+    EXPECT_TRUE(Near(got[3 * p + 2], gradient, Tolerance(dtype(), kCols)));
+  }
+}
+
 TEST_P(CrossEntropyTest, InvalidRowsAreZeroEvenWithNan) {
   Matrix logits(2, 20, 0.5);
   logits(1, 4) = std::numeric_limits<double>::quiet_NaN();

@@ -78,9 +78,10 @@ TEST_P(EmbeddingTest, ForwardAddsRowsAndDrops) {
               Upload(stream, positions, weights, RowPadding::kDense);
           OwnedTensor out = Empty(stream, problem.rows, problem.cols, dtype());
           OwnedTensor bare = Empty(stream, problem.rows, problem.cols, dtype());
-          EXPECT_OK(ops::EmbeddingForward(stream, device.token, device.position,
-                                          w, p, device.dropout, out));
-          EXPECT_OK(ops::EmbeddingForward(stream, device.token, Tensor(), w,
+          EXPECT_OK(ops::EmbeddingForward(stream, device.token, 0,
+                                          device.position, w, p, device.dropout,
+                                          out));
+          EXPECT_OK(ops::EmbeddingForward(stream, device.token, 0, Tensor(), w,
                                           Tensor(), device.dropout, bare));
           return std::vector<Matrix>{Download(out), Download(bare)};
         });
@@ -100,6 +101,55 @@ TEST_P(EmbeddingTest, ForwardAddsRowsAndDrops) {
   }
 }
 
+TEST_P(EmbeddingTest, PartsOfTheVocabularyAddUpToTheWhole) {
+  const Problem problem = {17, 33};
+  const Ids ids(problem.rows);
+  const Matrix tokens = RandomMatrix(kVocabulary, problem.cols, dtype(), 1);
+  const Matrix dout = RandomMatrix(problem.rows, problem.cols, dtype(), 3);
+  const int64_t cut = kVocabulary / 3;
+  const auto part = [&](int64_t begin, int64_t end) {
+    Matrix rows(end - begin, problem.cols);
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t col = 0; col < problem.cols; ++col) {
+        rows(row - begin, col) = tokens(row, col);
+      }
+    }
+    return rows;
+  };
+  const auto run = [&](int64_t first_id, const Matrix& weights) {
+    return Run([&](Stream& stream) {
+      DeviceIds device(stream, ids, false);
+      OwnedTensor w = Upload(stream, weights, dtype(), RowPadding::kDense);
+      OwnedTensor out = Empty(stream, problem.rows, problem.cols, dtype());
+      EXPECT_OK(ops::EmbeddingForward(stream, device.token, first_id, Tensor(),
+                                      w, Tensor(), device.dropout, out));
+      OwnedTensor grad = Upload(stream, dout, dtype());
+      OwnedTensor dtokens = Upload(stream, Matrix(weights.rows, problem.cols),
+                                   DType::kFloat32, RowPadding::kDense);
+      EXPECT_OK(ops::EmbeddingBackward(stream, grad, device.token, first_id,
+                                       Tensor(), device.dropout, dtokens,
+                                       Tensor()));
+      return std::vector<Matrix>{Download(out), Download(dtokens)};
+    });
+  };
+  const auto whole = run(0, tokens);
+  const auto low = run(0, part(0, cut));
+  const auto high = run(cut, part(cut, kVocabulary));
+  for (int64_t row = 0; row < problem.rows; ++row) {
+    const bool is_low = ids.token[row] < cut;
+    for (int64_t col = 0; col < problem.cols; ++col) {
+      EXPECT_EQ((is_low ? low : high)[0](row, col), whole[0](row, col));
+      EXPECT_EQ((is_low ? high : low)[0](row, col), 0.0);
+    }
+  }
+  for (int64_t id = 0; id < kVocabulary; ++id) {
+    for (int64_t col = 0; col < problem.cols; ++col) {
+      EXPECT_EQ(id < cut ? low[1](id, col) : high[1](id - cut, col),
+                whole[1](id, col));
+    }
+  }
+}
+
 TEST_P(EmbeddingTest, BackwardAddsRowsThatShareAnIdInOrder) {
   for (const Problem& problem : kProblems) {
     for (bool dropped : {false, true}) {
@@ -115,11 +165,12 @@ TEST_P(EmbeddingTest, BackwardAddsRowsThatShareAnIdInOrder) {
         OwnedTensor dpositions =
             Upload(stream, Matrix(kPositions, problem.cols), DType::kFloat32,
                    RowPadding::kDense);
-        EXPECT_OK(ops::EmbeddingBackward(stream, grad, device.token,
+        EXPECT_OK(ops::EmbeddingBackward(stream, grad, device.token, 0,
                                          device.position, device.dropout,
                                          dtokens, dpositions));
-        EXPECT_OK(ops::EmbeddingBackward(stream, grad, device.token, Tensor(),
-                                         device.dropout, dtokens, Tensor()));
+        EXPECT_OK(ops::EmbeddingBackward(stream, grad, device.token, 0,
+                                         Tensor(), device.dropout, dtokens,
+                                         Tensor()));
         return std::vector<Matrix>{Download(dtokens), Download(dpositions)};
       });
       Matrix dtokens = start, dpositions(kPositions, problem.cols);

@@ -21,7 +21,7 @@ class GradientBucketTest : public ::testing::Test {
     for (const int64_t elements : {100, 10, 10, 10, 50}) {
       LogicalTensor tensor;
       tensor.name = "t" + std::to_string(unit);
-      tensor.shape = {elements};
+      tensor.shape = tensor.held_shape = {elements};
       tensor.unit = unit++;
       tensors.push_back(tensor);
     }

@@ -93,9 +93,19 @@ class OptimizerTest : public ::testing::TestWithParam<OptimizerCase> {
     options.threads = 2;
     ASSERT_OK_AND_ASSIGN(device_, MakeCpuDevice(options));
     std::vector<LogicalTensor> tensors(3);
-    tensors[0] = {"a", {7, 13}, Initializer::kNormal, 0.5, true};
-    tensors[1] = {"b", {29}, Initializer::kNormal, 0.5, false};
-    tensors[2] = {"c", {3, 40}, Initializer::kNormal, 0.5, true};
+    tensors[0].name = "a";
+    tensors[0].shape = {7, 13};
+    tensors[0].decay = true;
+    tensors[1].name = "b";
+    tensors[1].shape = {29};
+    tensors[2].name = "c";
+    tensors[2].shape = {3, 40};
+    tensors[2].decay = true;
+    for (LogicalTensor& tensor : tensors) {
+      tensor.held_shape = tensor.shape;
+      tensor.initializer = Initializer::kNormal;
+      tensor.init_scale = 0.5;
+    }
     ASSERT_OK_AND_ASSIGN(
         store_, ParameterStore::Create(device_->stream(), tensors, compute,
                                        GradientStorage::kAllocate));

@@ -43,8 +43,8 @@ class GangDataTest : public testing::TrainFixture {
     return published.ok() ? published->front() : "";
   }
   RankContext second() {
-    return {*device_, second_, second_,   second_,    second_,
-            {},       {1, 2},  reporter_, RealClock()};
+    return {
+        OneRankGroups(second_), *device_, {}, {1, 2}, reporter_, RealClock()};
   }
 
   SecondRank second_{"world"};

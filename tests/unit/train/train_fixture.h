@@ -44,15 +44,8 @@ class TrainFixture : public ::testing::Test {
     DeviceOptions options;
     options.cpu_level = DetectCpuLevel();
     device_ = *MakeCpuDevice(options);
-    context_ = std::unique_ptr<RankContext>(new RankContext{*device_,
-                                                            group_,
-                                                            group_,
-                                                            group_,
-                                                            group_,
-                                                            {},
-                                                            {0, 1},
-                                                            reporter_,
-                                                            RealClock()});
+    context_ = std::unique_ptr<RankContext>(new RankContext{
+        OneRankGroups(group_), *device_, {}, {0, 1}, reporter_, RealClock()});
 
     v1::JobSpec& spec = *assignment_.mutable_spec();
     spec.set_name("tiny");

@@ -1,0 +1,27 @@
+#include "worker/train/rank_context.h"
+
+namespace lockstep {
+
+RankGroups GroupsOf(const DeviceMesh& mesh) {
+  return {.world = mesh.world(),
+          .data = mesh.data(),
+          .shards = mesh.group(MeshAxis::kFsdp),
+          .replicas = mesh.group(MeshAxis::kDp),
+          .tensor = mesh.group(MeshAxis::kTp)};
+}
+
+RankGroups OneRankGroups(ProcessGroup& group) {
+  return {.world = group,
+          .data = group,
+          .shards = group,
+          .replicas = group,
+          .tensor = group};
+}
+
+void RankGroups::AbortAll() const {
+  for (ProcessGroup* group : {&world, &data, &shards, &replicas, &tensor}) {
+    group->Abort();
+  }
+}
+
+}  // namespace lockstep
