@@ -40,6 +40,9 @@ struct LogicalTensor {
   // Whether its gradient is a sum over the ranks of tensor parallelism, each of
   // which makes a part of it.
   bool summed_over_tp = false;
+  // Whether the first and the last pipeline stage both hold it, tied as it is,
+  // and its gradient is the sum of theirs.
+  bool on_two_stages = false;
   Initializer initializer = Initializer::kZeros;
   double init_scale = 0.0;
   // Whether weight decay acts on it (matrices and embeddings); LARS and LAMB
@@ -49,8 +52,8 @@ struct LogicalTensor {
   bool trainable = true;
   // Optimizer group, for per-group rates; 0 is the only one so far.
   int optimizer_group = 0;
-  // Unit that computes with it: 0 the embedding, 1 .. L the blocks, L + 1 the
-  // final norm and head. Units are gathered, freed and bucketed as wholes.
+  // Unit that computes with it here: 0 the embedding, 1 .. L the blocks, L + 1
+  // the final norm and head. Units are gathered, freed and bucketed as wholes.
   int unit = 0;
 
   // Of all of it, and of what this rank holds.

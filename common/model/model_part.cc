@@ -1,5 +1,6 @@
 #include "common/model/model_part.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@ namespace {
 
 // Standard deviation of initial weights (Radford et al. 2019; HF gpt2).
 constexpr double kInitScale = 0.02;
+
+constexpr char kTokenEmbedding[] = "embedding.tokens.weight";
 
 // Which dim is cut, and where this rank's part of it lies.
 struct Split {
@@ -64,8 +67,7 @@ class Describer {
     tensor.decay = true;
   }
 
-  void AddBias(const std::string& name, int64_t size,
-               const MaybeSplit& split) {
+  void AddBias(const std::string& name, int64_t size, const MaybeSplit& split) {
     Add(name, {size}, split);
   }
 
@@ -102,8 +104,8 @@ class Describer {
   }
 
   void DescribeEmbedding() {
-    AddMatrix("embedding.tokens.weight", spec_.vocabulary, spec_.width,
-              kInitScale, Split{0, Ids()});
+    AddMatrix(kTokenEmbedding, spec_.vocabulary, spec_.width, kInitScale,
+              Split{0, Ids()});
     if (gpt2()) {
       AddMatrix("embedding.positions.weight", spec_.maximum_positions,
                 spec_.width, kInitScale, std::nullopt);
@@ -178,16 +180,12 @@ class Describer {
 
 }  // namespace
 
-Portion PortionOf(int64_t extent, int64_t index, int64_t count) {
-  return {extent * index / count, extent * (index + 1) / count};
-}
-
 absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks) {
   const auto check = [&](const char* key, int64_t parts, const char* what) {
     if (ranks <= parts) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "parallel.tp is ", ranks, ", but ", key, " is ", parts, ": ", what,
-        "; at most ", parts, " would do"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("parallel.tp is ", ranks, ", but ", key, " is ", parts,
+                     ": ", what, "; at most ", parts, " would do"));
   };
   absl::Status status =
       check(model.kv_heads == model.heads ? "model.heads" : "model.kv_heads",
@@ -199,8 +197,17 @@ absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks) {
   return status;
 }
 
-ModelPart PartOf(const ModelSpec& model, const TensorPlace& place) {
+bool ModelPart::Holds(int64_t unit) const {
+  return std::any_of(chunks.begin(), chunks.end(), [&](const Portion& chunk) {
+    return chunk.Contains(unit);
+  });
+}
+
+ModelPart PartOf(const ModelSpec& model, const TensorPlace& place,
+                 std::vector<Portion> chunks) {
   ModelPart part;
+  part.chunks = std::move(chunks);
+  if (part.chunks.empty()) part.chunks = {{0, model.layers + 2}};
   part.whole = model;
   part.local = model;
   part.place = place;
@@ -223,7 +230,28 @@ ModelPart PartOf(const ModelSpec& model, const TensorPlace& place) {
 }
 
 std::vector<LogicalTensor> DescribePart(const ModelPart& part) {
-  return Describer(part).Describe();
+  const int64_t head = part.whole.layers + 1;
+  std::vector<LogicalTensor> held, copies;
+  for (LogicalTensor& tensor : Describer(part).Describe()) {
+    const bool embedding = tensor.name == kTokenEmbedding;
+    if (embedding && part.tied()) {
+      tensor.on_two_stages = !part.Holds(0) || !part.Holds(head);
+      if (!part.Holds(0) && part.Holds(head)) {
+        tensor.unit = static_cast<int>(head);
+        tensor.counted = false;
+        copies.push_back(std::move(tensor));
+        continue;
+      }
+    }
+    if (!part.Holds(tensor.unit)) continue;
+    // The head's matrices come first in its unit.
+    if (tensor.unit == head) {
+      held.insert(held.end(), copies.begin(), copies.end());
+      copies.clear();
+    }
+    held.push_back(std::move(tensor));
+  }
+  return held;
 }
 
 std::vector<LogicalTensor> DescribeModel(const ModelSpec& spec) {

@@ -1,8 +1,8 @@
-// ModelPart: what one rank holds and computes of a model that tensor parallelism
-// cuts across its layers: a contiguous share of the heads, of the feed-forward
-// width and of the vocabulary (Shoeybi et al., arXiv:1909.08053, section 3).
-// Shares differ by at most one where they don't divide evenly. Query heads go
-// with the key head that they share. Pure.
+// ModelPart: what one rank holds and computes of a model. Pipeline parallelism
+// gives it some units; tensor parallelism cuts across them: a contiguous share
+// of the heads, of the feed-forward width and of the vocabulary (Shoeybi et
+// al., arXiv:1909.08053, section 3). Shares differ by at most one where they
+// don't divide evenly. Query heads go with the key head that they share. Pure.
 #ifndef LOCKSTEP_COMMON_MODEL_MODEL_PART_H_
 #define LOCKSTEP_COMMON_MODEL_MODEL_PART_H_
 
@@ -11,17 +11,10 @@
 
 #include "absl/status/status.h"
 #include "common/model/logical_tensor.h"
+#include "common/model/portion.h"
 #include "common/spec/model_spec.h"
 
 namespace lockstep {
-
-// Portion `index` of `count` of `extent` things: [begin, end).
-struct Portion {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-};
-Portion PortionOf(int64_t extent, int64_t index, int64_t count);
 
 // This rank among those that cut a model.
 struct TensorPlace {
@@ -43,17 +36,27 @@ struct ModelPart {
   int64_t first_kv_head = 0;
   int64_t first_hidden = 0;
   int64_t first_id = 0;
+  // Its units: a range for each virtual stage, in order. Default: all.
+  std::vector<Portion> chunks;
+
+  bool Holds(int64_t unit) const;
+  bool tied() const {
+    return whole.task == v1::TASK_LANGUAGE_MODEL && whole.tied_embeddings;
+  }
 };
 
 // INVALID_ARGUMENT, naming key, got and wanted, if a model can't be cut into
 // `ranks` parts.
 absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks);
 
-// Of a model that CheckTensorParallel has passed.
-ModelPart PartOf(const ModelSpec& model, const TensorPlace& place = {});
+// Of a model that CheckTensorParallel has passed. `chunks`: none is all units.
+ModelPart PartOf(const ModelSpec& model, const TensorPlace& place = {},
+                 std::vector<Portion> chunks = {});
 
-// The logical tensors of DescribeModel, with what this rank holds of each. In a
-// block's vectors, those whose gradients are sums over the ranks come first.
+// Those of DescribeModel's logical tensors that this rank has part in, with
+// what it holds of each. In a block's vectors, those whose gradients are sums
+// over the ranks come first. Where the head's stage doesn't have the embedding
+// that it is tied to, the head's unit has a copy of it.
 std::vector<LogicalTensor> DescribePart(const ModelPart& part);
 
 }  // namespace lockstep

@@ -14,8 +14,12 @@ std::vector<Segment> PlanSegments(const std::vector<LogicalTensor>& tensors,
   for (size_t i = 0; i < tensors.size(); ++i) {
     const LogicalTensor& tensor = tensors[i];
     const bool matrix = tensor.shape.size() > 1;
+    // What two stages hold is sharded by itself, so that both have the same
+    // shards of it.
+    const bool apart =
+        tensor.on_two_stages || (i > 0 && tensors[i - 1].on_two_stages);
     if (segments.empty() || segments.back().unit != tensor.unit ||
-        segments.back().matrices != matrix) {
+        segments.back().matrices != matrix || apart) {
       segments.push_back({tensor.unit, matrix, static_cast<int>(i)});
     }
     segments.back().end_tensor = static_cast<int>(i) + 1;

@@ -28,9 +28,6 @@ absl::Status CheckBuilt(const v1::JobSpec& spec) {
   }
   const v1::ParallelSpec& parallel = spec.parallel();
   RETURN_IF_ERROR(CheckAxis("parallel.cp", parallel.cp()));
-  RETURN_IF_ERROR(CheckAxis("parallel.pp", parallel.pp()));
-  RETURN_IF_ERROR(
-      CheckAxis("parallel.virtual_stages", parallel.virtual_stages()));
   const v1::DeviceRange& devices = spec.resources().devices();
   if (devices.min() < devices.max()) {
     return NotBuilt("resources.devices",

@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/model/memory_count.h"
 #include "common/model/model_part.h"
+#include "common/model/pipeline_stages.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 
@@ -32,8 +33,7 @@ int64_t DegreeOr1(bool present, int64_t degree) { return present ? degree : 1; }
 
 absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
   const Axis axes[] = {
-      {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())},
-      {"parallel.pp", DegreeOr1(parallel.has_pp(), parallel.pp())}};
+      {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())}};
   for (const Axis& axis : axes) {
     if (axis.degree == 1) continue;
     return absl::UnimplementedError(
@@ -47,14 +47,15 @@ struct Degrees {
   int64_t dp = 1;
   int64_t fsdp = 1;
   int64_t tp = 1;
+  int64_t pp = 1;
   // Ranks that see different samples, and all.
   int64_t shares() const { return dp * fsdp; }
-  int64_t ranks() const { return dp * fsdp * tp; }
+  int64_t ranks() const { return dp * fsdp * tp * pp; }
   // "dp 2 x fsdp 4": those above 1, or dp.
   std::string ToString() const {
     std::string text;
     for (const Axis& axis :
-         {Axis{"dp", dp}, Axis{"fsdp", fsdp}, Axis{"tp", tp}}) {
+         {Axis{"dp", dp}, Axis{"fsdp", fsdp}, Axis{"tp", tp}, Axis{"pp", pp}}) {
       if (axis.degree == 1) continue;
       absl::StrAppend(&text, text.empty() ? "" : " x ", axis.key, " ",
                       axis.degree);
@@ -84,10 +85,12 @@ absl::StatusOr<Degrees> ResolveDegrees(const v1::JobSpec& spec, int64_t devices,
   const v1::ParallelSpec& parallel = spec.parallel();
   const Degrees degrees = {DegreeOr1(parallel.has_dp(), parallel.dp()),
                            DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
-                           DegreeOr1(parallel.has_tp(), parallel.tp())};
+                           DegreeOr1(parallel.has_tp(), parallel.tp()),
+                           DegreeOr1(parallel.has_pp(), parallel.pp())};
   RETURN_IF_ERROR(CheckDegree("parallel.dp", degrees.dp));
   RETURN_IF_ERROR(CheckDegree("parallel.fsdp", degrees.fsdp));
   RETURN_IF_ERROR(CheckDegree("parallel.tp", degrees.tp));
+  RETURN_IF_ERROR(CheckDegree("parallel.pp", degrees.pp));
   if (degrees.shares() > global_batch) {
     const bool one = degrees.fsdp == 1 || degrees.dp == 1;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -109,6 +112,26 @@ absl::StatusOr<Degrees> ResolveDegrees(const v1::JobSpec& spec, int64_t devices,
         degrees.ranks(), " ranks"));
   }
   return degrees;
+}
+
+// Schedule and virtual stages fit each other and the model.
+absl::Status CheckPipeline(const v1::ParallelSpec& parallel,
+                           const ModelSpec& model, const Degrees& degrees) {
+  const int64_t chunks =
+      DegreeOr1(parallel.has_virtual_stages(), parallel.virtual_stages());
+  RETURN_IF_ERROR(CheckDegree("parallel.virtual_stages", chunks));
+  if (chunks > 1 && degrees.pp == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parallel.virtual_stages is ", chunks,
+        ", but parallel.pp is 1: stages of one rank can't be interleaved"));
+  }
+  if (chunks > 1 &&
+      parallel.schedule() != v1::PIPELINE_SCHEDULE_INTERLEAVED_1F1B) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parallel.virtual_stages is ", chunks,
+                     ", which takes parallel.schedule interleaved_1f1b"));
+  }
+  return CheckPipelineParallel(model, degrees.pp, chunks);
 }
 
 std::string DescribeMemory(const v1::MemoryReport& memory) {
@@ -224,9 +247,13 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
   layout.set_sequence_parallel(spec.parallel().has_sequence_parallel()
                                    ? spec.parallel().sequence_parallel()
                                    : true);
-  layout.set_pp(1);
-  layout.set_schedule(v1::PIPELINE_SCHEDULE_1F1B);
-  layout.set_virtual_stages(1);
+  layout.set_pp(degrees.pp);
+  layout.set_schedule(spec.parallel().schedule() ==
+                              v1::PIPELINE_SCHEDULE_UNSPECIFIED
+                          ? v1::PIPELINE_SCHEDULE_1F1B
+                          : spec.parallel().schedule());
+  layout.set_virtual_stages(DegreeOr1(spec.parallel().has_virtual_stages(),
+                                      spec.parallel().virtual_stages()));
   layout.set_activation_checkpoint(
       spec.parallel().activation_checkpoint() ==
               v1::ACTIVATION_CHECKPOINT_UNSPECIFIED
@@ -234,13 +261,18 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
           : spec.parallel().activation_checkpoint());
   const bool by_hand = spec.parallel().has_micro_batch();
   layout.set_micro_batch(
-      by_hand ? std::min(spec.parallel().micro_batch(), share) : share);
+      by_hand ? std::min(spec.parallel().micro_batch(), share)
+      : degrees.pp == 1
+          ? share
+          // Enough micro-batches that a pipeline is full half of the time.
+          : std::max<int64_t>(1, share / (2 * degrees.pp)));
 
   const int64_t classes =
       spec.task() == v1::TASK_CLASSIFICATION ? kGuessedClasses : 0;
   ASSIGN_OR_RETURN(const ModelSpec model,
                    MakeModelSpec(spec, EstimatedVocabulary(spec), classes));
   RETURN_IF_ERROR(CheckTensorParallel(model, degrees.tp));
+  RETURN_IF_ERROR(CheckPipeline(spec.parallel(), model, degrees));
   const TrainingSpec training = MakeTrainingSpec(spec);
   const uint64_t limit = LimitOf(spec, shape);
   for (;;) {

@@ -90,9 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
          2,
          {"learning_rate"}},
         {"NotBuiltYet",
-         [](const TempDir&, json& job) { job["parallel"]["pp"] = 2; },
+         [](const TempDir&, json& job) { job["parallel"]["cp"] = 2; },
          2,
-         {"pp", "not built yet"}},
+         {"cp", "not built yet"}},
         {"MissingFile",
          [](const TempDir&, json& job) {
            job["data"]["train"]["path"] = "nowhere.txt";

@@ -217,6 +217,87 @@ std::vector<LayoutCase> TensorCases() {
   return cases;
 }
 
+// Pipelines: every schedule, with more and fewer micro-batches than stages,
+// stages that differ, embedding and head alone, ties, and mixes.
+std::vector<LayoutCase> PipelineCases() {
+  std::vector<LayoutCase> cases;
+  const auto add = [&](const std::string& what, const LayoutRun& run) {
+    cases.push_back({absl::StrCat(what, NameOf(run.layout)), run});
+  };
+  for (const auto& [family, word] :
+       {std::pair{v1::MODEL_FAMILY_GPT2, "Gpt2"},
+        std::pair{v1::MODEL_FAMILY_LLAMA, "Llama"}}) {
+    for (const v1::PipelineSchedule schedule :
+         {v1::PIPELINE_SCHEDULE_GPIPE, v1::PIPELINE_SCHEDULE_1F1B,
+          v1::PIPELINE_SCHEDULE_INTERLEAVED_1F1B,
+          v1::PIPELINE_SCHEDULE_ZERO_BUBBLE}) {
+      const bool interleaved =
+          schedule == v1::PIPELINE_SCHEDULE_INTERLEAVED_1F1B;
+      const auto make = [&, family = family](int64_t dp, int64_t fsdp,
+                                             int64_t stage, int64_t pp,
+                                             int64_t micro_batch) {
+        LayoutRun run = MakeRun(family, dp, fsdp, stage, micro_batch);
+        run.layout.set_pp(pp);
+        run.layout.set_schedule(schedule);
+        run.layout.set_virtual_stages(interleaved ? 2 : 1);
+        run.model.layers = interleaved ? 5 : 3;
+        return run;
+      };
+      add(word, make(1, 1, 3, 2, 3));
+      add(word, make(1, 1, 3, 3, 1));
+      // One micro-batch.
+      add(word, make(1, 1, 3, 2, 10));
+      add(word, make(2, 1, 3, 2, 1));
+      for (const int64_t stage : {1, 2, 3}) add(word, make(1, 2, stage, 2, 2));
+      LayoutRun tied = make(1, 2, 2, 2, 3);
+      tied.model.tied_embeddings = !tied.model.tied_embeddings;
+      add(absl::StrCat(word, tied.model.tied_embeddings ? "Tied" : "Untied"),
+          tied);
+      LayoutRun tensor = make(1, 1, 3, 2, 3);
+      tensor.layout.set_tp(2);
+      tensor.layout.set_sequence_parallel(true);
+      add(word, tensor);
+      LayoutRun classifier = make(1, 1, 3, 2, 2);
+      const int64_t layers = classifier.model.layers;
+      classifier.model = SmallModel(family, v1::TASK_CLASSIFICATION);
+      classifier.model.layers = layers;
+      add(absl::StrCat(word, "Classifier"), classifier);
+      LayoutRun full = make(1, 2, 3, 2, 2);
+      full.layout.set_activation_checkpoint(v1::ACTIVATION_CHECKPOINT_FULL);
+      add(word, full);
+      LayoutRun selective = make(1, 1, 3, 2, 2);
+      selective.layout.set_activation_checkpoint(
+          v1::ACTIVATION_CHECKPOINT_SELECTIVE);
+      add(word, selective);
+      LayoutRun bf16 = make(1, 1, 3, 2, 2);
+      bf16.training.precision = v1::PRECISION_BF16;
+      add(absl::StrCat(word, "Bf16"), bf16);
+      LayoutRun lamb = make(1, 2, 1, 2, 3);
+      lamb.training.optimizer.name = v1::OPTIMIZER_NAME_LAMB;
+      lamb.training.optimizer.learning_rate = 0.05;
+      add(absl::StrCat(word, "Lamb"), lamb);
+      if (interleaved) continue;
+      // Embedding, each block and head alone.
+      add(word, make(1, 1, 3, 5, 2));
+      LayoutRun few = make(1, 3, 3, 2, 1);
+      few.global_batch = 2;
+      add(absl::StrCat(word, "FewSamples"), few);
+    }
+    // All together, on 8 ranks.
+    LayoutRun all = MakeRun(family, 1, 2, 3, 2);
+    all.layout.set_pp(2);
+    all.layout.set_tp(2);
+    all.layout.set_sequence_parallel(true);
+    all.layout.set_schedule(v1::PIPELINE_SCHEDULE_ZERO_BUBBLE);
+    add(word, all);
+    LayoutRun hybrid = MakeRun(family, 2, 2, 2, 1);
+    hybrid.layout.set_pp(2);
+    hybrid.layout.set_schedule(v1::PIPELINE_SCHEDULE_1F1B);
+    add(word, hybrid);
+  }
+  return cases;
+}
+
 std::vector<LayoutCase> Cases() {
   std::vector<LayoutCase> cases;
   const auto add = [&](const std::string& what, const LayoutRun& run) {
@@ -261,6 +342,7 @@ std::vector<LayoutCase> Cases() {
     }
   }
   for (const LayoutCase& layout : TensorCases()) cases.push_back(layout);
+  for (const LayoutCase& layout : PipelineCases()) cases.push_back(layout);
   return cases;
 }
 

@@ -283,6 +283,7 @@ v1::Layout OneRank(int64_t micro_batch) {
   layout.set_cp(1);
   layout.set_tp(1);
   layout.set_pp(1);
+  layout.set_virtual_stages(1);
   layout.set_micro_batch(micro_batch);
   return layout;
 }
@@ -300,6 +301,12 @@ std::string NameOf(const v1::Layout& layout) {
   if (layout.tp() > 1) {
     absl::StrAppend(&name, "Tp", layout.tp(),
                     layout.sequence_parallel() ? "Seq" : "");
+  }
+  if (layout.pp() > 1) {
+    static constexpr const char* kSchedules[] = {"", "GPipe", "1F1B", "Inter",
+                                                 "Zb"};
+    absl::StrAppend(&name, "Pp", layout.pp(), kSchedules[layout.schedule()],
+                    layout.virtual_stages() > 1 ? layout.virtual_stages() : 0);
   }
   name =
       absl::StrCat(name.empty() ? "One" : name, "Micro", layout.micro_batch());

@@ -95,6 +95,7 @@ absl::StatusOr<std::unique_ptr<DeviceMesh>> DeviceMesh::Create(
     stride *= here.degree;
   }
   RETURN_IF_ERROR(mesh->MakeDataGroup(factory));
+  RETURN_IF_ERROR(mesh->MakePeers(factory));
   return mesh;
 }
 
@@ -113,6 +114,18 @@ absl::Status DeviceMesh::MakeDataGroup(GroupFactory& factory) {
   return absl::OkStatus();
 }
 
+absl::Status DeviceMesh::MakePeers(GroupFactory& factory) {
+  const Axis& pp = Of(MeshAxis::kPp);
+  if (pp.degree == 1) return absl::OkStatus();
+  // pp is the slowest: the ranks of one stage are neighbours.
+  const int ranks_per_stage = world_size_ / pp.degree;
+  ASSIGN_OR_RETURN(
+      peers_, factory.MakePeerLink(
+                  {"pp", pp.coordinate, pp.degree,
+                   absl::StrCat("peers-of-rank-", rank_ % ranks_per_stage)}));
+  return absl::OkStatus();
+}
+
 ProcessGroup& DeviceMesh::data() const {
   if (data_ != nullptr) return *data_;
   return group(degree(MeshAxis::kFsdp) > 1 ? MeshAxis::kFsdp : MeshAxis::kDp);
@@ -121,6 +134,7 @@ ProcessGroup& DeviceMesh::data() const {
 void DeviceMesh::Abort() {
   world_->Abort();
   if (data_ != nullptr) data_->Abort();
+  if (peers_ != nullptr) peers_->Abort();
   for (Axis& axis : axes_) axis.group->Abort();
 }
 

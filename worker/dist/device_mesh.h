@@ -8,7 +8,7 @@
 // A rank's number counts its coordinates with tp fastest, then cp, fsdp, dp and
 // pp. Every axis has a group, of one rank where its degree is 1. All groups are
 // made up front, in one order on all ranks: the world, then tp to pp, then
-// fsdp x dp.
+// fsdp x dp, then the links between pipeline stages.
 //
 // Threads: const functions may be called from any thread; Abort too.
 #ifndef LOCKSTEP_WORKER_DIST_DEVICE_MESH_H_
@@ -51,6 +51,9 @@ class DeviceMesh {
   // fsdp x dp: the ranks that see different samples, fsdp fastest.
   ProcessGroup& data() const;
 
+  // Between pipeline stages; null where there is one.
+  PeerLink* peers() const { return peers_.get(); }
+
   // Aborts all groups.
   void Abort();
 
@@ -67,6 +70,7 @@ class DeviceMesh {
   }
 
   absl::Status MakeDataGroup(GroupFactory& factory);
+  absl::Status MakePeers(GroupFactory& factory);
 
   // Constant once Create has returned.
   const int rank_;
@@ -75,6 +79,7 @@ class DeviceMesh {
   std::array<Axis, kMeshAxes> axes_;
   // Null where one of the axes is all of it.
   std::unique_ptr<ProcessGroup> data_;
+  std::unique_ptr<PeerLink> peers_;
 };
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/status_macros.h"
+#include "worker/dist/gloo_peer_link.h"
 #include "worker/dist/gloo_process_group.h"
 
 namespace lockstep {
@@ -28,6 +29,19 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> GlooGroupFactory::Make(
   group.connect_timeout = options_.connect_timeout;
   group.collective_timeout = options_.collective_timeout;
   return MakeGlooProcessGroup(group);
+}
+
+absl::StatusOr<std::unique_ptr<PeerLink>> GlooGroupFactory::MakePeerLink(
+    const GroupSpec& spec) {
+  GlooLinkOptions link;
+  link.group = spec.name;
+  link.rank = spec.rank;
+  link.size = spec.size;
+  link.store = options_.store;
+  link.key_prefix = spec.key_prefix;
+  link.device = device_.get();
+  link.connect_timeout = options_.connect_timeout;
+  return MakeGlooPeerLink(link, options_.collective_timeout);
 }
 
 }  // namespace lockstep

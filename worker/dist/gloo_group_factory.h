@@ -37,6 +37,8 @@ class GlooGroupFactory : public GroupFactory {
 
   absl::StatusOr<std::unique_ptr<ProcessGroup>> Make(
       const GroupSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<PeerLink>> MakePeerLink(
+      const GroupSpec& spec) override;
 
  private:
   GlooGroupFactory(const GlooGroupFactoryOptions& options,

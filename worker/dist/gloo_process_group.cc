@@ -12,6 +12,7 @@
 #include "worker/dist/collective_checks.h"
 #include "worker/dist/direct_collectives.h"
 #include "worker/dist/launched_work.h"
+#include "worker/dist/slot.h"
 
 namespace lockstep {
 namespace {
@@ -27,24 +28,13 @@ struct Signature {
   int detail = 0;
 };
 
-// One round of SplitMix64 (Steele et al., OOPSLA 2014).
-uint64_t Mix(uint64_t state, uint64_t value) {
-  uint64_t z = state + value + 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-// The upper bit stays clear: such slots are the link's own.
 uint64_t SlotOf(const Signature& signature) {
   // All-to-all mixes in the bytes of each pair itself.
   const bool uneven = signature.kind == CollectiveKind::kAllToAll;
-  uint64_t slot = Mix(0, static_cast<uint64_t>(signature.kind));
-  slot = Mix(slot, signature.sequence);
-  slot = Mix(slot, uneven ? 0 : signature.bytes);
-  slot = Mix(slot, static_cast<uint64_t>(signature.dtype));
-  slot = Mix(slot, static_cast<uint64_t>(signature.detail));
-  return slot >> 2;
+  return SlotOfValues({static_cast<uint64_t>(signature.kind),
+                       signature.sequence, uneven ? 0 : signature.bytes,
+                       static_cast<uint64_t>(signature.dtype),
+                       static_cast<uint64_t>(signature.detail)});
 }
 
 class GlooProcessGroup : public ProcessGroup {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "worker/dist/peer_link.h"
 #include "worker/dist/process_group.h"
 
 namespace lockstep {
@@ -27,6 +28,9 @@ class GroupFactory {
   // Blocks until all ranks of the group are there, at most for a deadline of
   // the factory's own (DEADLINE_EXCEEDED names a rank that didn't come).
   virtual absl::StatusOr<std::unique_ptr<ProcessGroup>> Make(
+      const GroupSpec& spec) = 0;
+  // The same for messages between any two of the group's ranks.
+  virtual absl::StatusOr<std::unique_ptr<PeerLink>> MakePeerLink(
       const GroupSpec& spec) = 0;
 };
 

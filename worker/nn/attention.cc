@@ -101,15 +101,18 @@ absl::Status Attention::Restore(const PassContext& context,
                                Values(saved.qkv), saved.out, saved.lse);
 }
 
-absl::StatusOr<OwnedTensor> Attention::BackwardAttention(
-    const PassContext& context, AttentionActivations& saved,
-    const Tensor& dy) const {
+absl::StatusOr<OwnedTensor> Attention::BackwardOutput(
+    const PassContext& context, const AttentionActivations& saved,
+    const Tensor& dy, const AttentionGradients* later) const {
   OwnedTensor storage;
   ASSIGN_OR_RETURN(const Tensor whole,
                    context.regions.Whole(context, dy, storage));
   ASSIGN_OR_RETURN(OwnedTensor dout,
                    context.Activation(whole.rows(), heads_ * head_width_));
-  RETURN_IF_ERROR(output_.BackwardWeights(context, saved.out, whole));
+  RETURN_IF_ERROR(output_.BackwardBias(context, whole));
+  if (later == nullptr) {
+    RETURN_IF_ERROR(output_.BackwardMatrix(context, saved.out, whole));
+  }
   RETURN_IF_ERROR(output_.BackwardInput(context, whole, dout));
   storage.Reset();
   ASSIGN_OR_RETURN(OwnedTensor dqkv,
@@ -121,13 +124,17 @@ absl::StatusOr<OwnedTensor> Attention::BackwardAttention(
   return dqkv;
 }
 
-absl::StatusOr<OwnedTensor> Attention::Backward(const PassContext& context,
-                                                const Tensor& x,
-                                                AttentionActivations& saved,
-                                                const Tensor& dy) const {
-  ASSIGN_OR_RETURN(const OwnedTensor dqkv,
-                   BackwardAttention(context, saved, dy));
-  saved = AttentionActivations();
+absl::StatusOr<OwnedTensor> Attention::Backward(
+    const PassContext& context, const Tensor& x, AttentionActivations& saved,
+    const Tensor& dy, AttentionGradients* later) const {
+  ASSIGN_OR_RETURN(OwnedTensor dqkv, BackwardOutput(context, saved, dy, later));
+  if (later == nullptr) {
+    saved = AttentionActivations();
+  } else {
+    // The output product's matrix takes no more than its input.
+    saved.qkv.Reset();
+    saved.lse.Reset();
+  }
   if (rope_theta_.has_value()) {
     RETURN_IF_ERROR(ops::Rotary(
         context.stream, dqkv->Columns(0, (heads_ + kv_heads_) * head_width_),
@@ -139,11 +146,29 @@ absl::StatusOr<OwnedTensor> Attention::Backward(const PassContext& context,
   RETURN_IF_ERROR(qkv_.BackwardInput(context, dqkv, dx));
   ASSIGN_OR_RETURN(PendingRows sum,
                    context.regions.BeginSum(context, std::move(dx)));
+  RETURN_IF_ERROR(qkv_.BackwardBias(context, dqkv));
+  if (later == nullptr) {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, x, storage));
+    RETURN_IF_ERROR(qkv_.BackwardMatrix(context, whole, dqkv));
+  } else {
+    later->dqkv = std::move(dqkv);
+  }
+  return sum.Finish();
+}
+
+absl::Status Attention::BackwardMatrices(
+    const PassContext& context, const Tensor& x,
+    const AttentionActivations& saved, const AttentionGradients& later) const {
   OwnedTensor storage;
   ASSIGN_OR_RETURN(const Tensor whole,
-                   context.regions.Whole(context, x, storage));
-  RETURN_IF_ERROR(qkv_.BackwardWeights(context, whole, dqkv));
-  return sum.Finish();
+                   context.regions.Whole(context, later.dy, storage));
+  RETURN_IF_ERROR(output_.BackwardMatrix(context, saved.out, whole));
+  OwnedTensor input_storage;
+  ASSIGN_OR_RETURN(const Tensor input,
+                   context.regions.Whole(context, x, input_storage));
+  return qkv_.BackwardMatrix(context, input, later.dqkv);
 }
 
 }  // namespace lockstep

@@ -23,6 +23,12 @@ struct AttentionActivations {
   OwnedTensor lse;  // (H, N) fp32
 };
 
+// What gradients of the matrices take, kept for later beside the activations.
+struct AttentionGradients {
+  OwnedTensor dy;    // (n, C)
+  OwnedTensor dqkv;  // (N, (H + 2 KV) D)
+};
+
 class Attention {
  public:
   // `prefix`: "blocks.3.attention."; `unit`: for dropout sites.
@@ -37,11 +43,16 @@ class Attention {
   // Attention's result again, from saved.qkv: the same bits.
   absl::Status Restore(const PassContext& context,
                        AttentionActivations& saved) const;
-  // Returns dx, (n, C); frees `saved`.
+  // Returns dx, (n, C); frees `saved`. With `later` the matrices' gradients are
+  // left to BackwardMatrices, and `saved` stays; the caller fills later->dy.
   absl::StatusOr<OwnedTensor> Backward(const PassContext& context,
                                        const Tensor& x,
                                        AttentionActivations& saved,
-                                       const Tensor& dy) const;
+                                       const Tensor& dy,
+                                       AttentionGradients* later) const;
+  absl::Status BackwardMatrices(const PassContext& context, const Tensor& x,
+                                const AttentionActivations& saved,
+                                const AttentionGradients& later) const;
 
  private:
   AttentionShape ShapeOf(const PassContext& context) const;
@@ -50,9 +61,10 @@ class Attention {
   Tensor Keys(const Tensor& qkv) const;
   Tensor Values(const Tensor& qkv) const;
 
-  absl::StatusOr<OwnedTensor> BackwardAttention(const PassContext& context,
-                                                AttentionActivations& saved,
-                                                const Tensor& dy) const;
+  // Returns the gradient of qkv, rotated as they are.
+  absl::StatusOr<OwnedTensor> BackwardOutput(
+      const PassContext& context, const AttentionActivations& saved,
+      const Tensor& dy, const AttentionGradients* later) const;
 
   const int64_t heads_;
   const int64_t kv_heads_;

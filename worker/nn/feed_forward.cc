@@ -56,17 +56,23 @@ absl::Status FeedForward::Restore(const PassContext& context, const Tensor& x,
   return absl::OkStatus();
 }
 
-absl::StatusOr<OwnedTensor> FeedForward::Backward(const PassContext& context,
-                                                  const Tensor& x,
-                                                  FeedForwardActivations& saved,
-                                                  const Tensor& dy) const {
-  // The activated values are done with: their gradient takes their place.
-  const Tensor dactivated = saved.activated;
+absl::StatusOr<OwnedTensor> FeedForward::Backward(
+    const PassContext& context, const Tensor& x, FeedForwardActivations& saved,
+    const Tensor& dy, FeedForwardGradients* later) const {
+  // Once the activated values are done with, their gradient takes their place.
+  Tensor dactivated = saved.activated;
   {
     OwnedTensor storage;
     ASSIGN_OR_RETURN(const Tensor whole,
                      context.regions.Whole(context, dy, storage));
-    RETURN_IF_ERROR(down_.BackwardWeights(context, saved.activated, whole));
+    RETURN_IF_ERROR(down_.BackwardBias(context, whole));
+    if (later == nullptr) {
+      RETURN_IF_ERROR(down_.BackwardMatrix(context, saved.activated, whole));
+    } else {
+      ASSIGN_OR_RETURN(later->dactivated,
+                       context.Activation(whole.rows(), down_.in_width()));
+      dactivated = later->dactivated;
+    }
     RETURN_IF_ERROR(down_.BackwardInput(context, whole, dactivated));
   }
   Tensor dhidden;
@@ -87,12 +93,35 @@ absl::StatusOr<OwnedTensor> FeedForward::Backward(const PassContext& context,
   RETURN_IF_ERROR(in_.BackwardInput(context, dhidden, dx));
   ASSIGN_OR_RETURN(PendingRows sum,
                    context.regions.BeginSum(context, std::move(dx)));
+  RETURN_IF_ERROR(in_.BackwardBias(context, dhidden));
+  if (later == nullptr) {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, x, storage));
+    RETURN_IF_ERROR(in_.BackwardMatrix(context, whole, dhidden));
+    saved = FeedForwardActivations();
+  } else {
+    later->dhidden = dhidden;
+    // One of the two is done with.
+    (kind_ == Kind::kGelu ? saved.hidden : later->dactivated).Reset();
+  }
+  return sum.Finish();
+}
+
+absl::Status FeedForward::BackwardMatrices(
+    const PassContext& context, const Tensor& x,
+    const FeedForwardActivations& saved,
+    const FeedForwardGradients& later) const {
+  {
+    OwnedTensor storage;
+    ASSIGN_OR_RETURN(const Tensor whole,
+                     context.regions.Whole(context, later.dy, storage));
+    RETURN_IF_ERROR(down_.BackwardMatrix(context, saved.activated, whole));
+  }
   OwnedTensor storage;
   ASSIGN_OR_RETURN(const Tensor whole,
                    context.regions.Whole(context, x, storage));
-  RETURN_IF_ERROR(in_.BackwardWeights(context, whole, dhidden));
-  saved = FeedForwardActivations();
-  return sum.Finish();
+  return in_.BackwardMatrix(context, whole, later.dhidden);
 }
 
 }  // namespace lockstep

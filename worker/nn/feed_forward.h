@@ -19,6 +19,14 @@ struct FeedForwardActivations {
   OwnedTensor activated;  // (N, F)
 };
 
+// What gradients of the matrices take, kept for later beside the activations.
+struct FeedForwardGradients {
+  OwnedTensor dy;          // (n, C)
+  OwnedTensor dactivated;  // (N, F), or before GELU
+  // (N, F) or (N, 2F): of the first product's result, in memory of either.
+  Tensor dhidden;
+};
+
 class FeedForward {
  public:
   // `prefix`: "blocks.3.feed_forward.".
@@ -33,11 +41,16 @@ class FeedForward {
   // What Forward keeps, without its result.
   absl::Status Restore(const PassContext& context, const Tensor& x,
                        FeedForwardActivations& saved) const;
-  // Returns dx, (n, C); frees `saved`.
+  // Returns dx, (n, C); frees `saved`. With `later` the matrices' gradients are
+  // left to BackwardMatrices, and `saved` stays; the caller fills later->dy.
   absl::StatusOr<OwnedTensor> Backward(const PassContext& context,
                                        const Tensor& x,
                                        FeedForwardActivations& saved,
-                                       const Tensor& dy) const;
+                                       const Tensor& dy,
+                                       FeedForwardGradients* later) const;
+  absl::Status BackwardMatrices(const PassContext& context, const Tensor& x,
+                                const FeedForwardActivations& saved,
+                                const FeedForwardGradients& later) const;
 
  private:
   enum class Kind { kGelu, kSwiglu };

@@ -30,9 +30,18 @@ absl::Status Linear::BackwardInput(const PassContext& context, const Tensor& dy,
 
 absl::Status Linear::BackwardWeights(const PassContext& context,
                                      const Tensor& x, const Tensor& dy) const {
-  RETURN_IF_ERROR(ops::Matmul(context.stream, dy, Transpose::kYes, x,
-                              Transpose::kNo, Tensor(), Accumulate::kYes,
-                              weight_.gradient()));
+  RETURN_IF_ERROR(BackwardMatrix(context, x, dy));
+  return BackwardBias(context, dy);
+}
+
+absl::Status Linear::BackwardMatrix(const PassContext& context, const Tensor& x,
+                                    const Tensor& dy) const {
+  return ops::Matmul(context.stream, dy, Transpose::kYes, x, Transpose::kNo,
+                     Tensor(), Accumulate::kYes, weight_.gradient());
+}
+
+absl::Status Linear::BackwardBias(const PassContext& context,
+                                  const Tensor& dy) const {
   if (bias_.empty()) return absl::OkStatus();
   return ops::ColumnSum(context.stream, dy, Accumulate::kYes, bias_.gradient());
 }

@@ -26,9 +26,12 @@ class Linear {
   // Writes dx.
   absl::Status BackwardInput(const PassContext& context, const Tensor& dy,
                              const Tensor& dx) const;
-  // Adds to the gradients of weight and bias.
+  // Adds to the gradients of weight and bias, or to one of them.
   absl::Status BackwardWeights(const PassContext& context, const Tensor& x,
                                const Tensor& dy) const;
+  absl::Status BackwardMatrix(const PassContext& context, const Tensor& x,
+                              const Tensor& dy) const;
+  absl::Status BackwardBias(const PassContext& context, const Tensor& dy) const;
 
  private:
   absl::Status Multiply(const PassContext& context, const Tensor& x,

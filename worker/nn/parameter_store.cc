@@ -43,7 +43,7 @@ ParameterStore::ParameterStore(std::vector<LogicalTensor> tensors,
       at_(segments_.size()) {
   for (size_t s = 0; s < segments_.size(); ++s) {
     const Segment& segment = segments_[s];
-    CHECK(segment.unit == units_ || segment.unit == units_ - 1)
+    CHECK(segment.unit >= units_ - 1)
         << "unit " << segment.unit << " after unit " << units_ - 1;
     units_ = segment.unit + 1;
     at_[s].shard_begin = shard_elements_;

@@ -101,6 +101,7 @@ class ParameterStore {
   const std::vector<LogicalTensor>& tensors() const { return tensors_; }
   const std::vector<Segment>& segments() const { return segments_; }
   const Sharding& sharding() const { return sharding_; }
+  // One more than the last unit that it holds something of.
   int units() const { return units_; }
   // Of what this rank's replica part holds, and of this rank's shards, padding
   // included.

@@ -29,10 +29,12 @@ absl::StatusOr<PendingRows> LocalRegions::BeginSum(const PassContext& context,
   return PendingRows(std::move(partial), OwnedTensor(), nullptr);
 }
 
-absl::Status LocalRegions::CrossEntropy(
-    const PassContext& context, const Tensor& logits, const Tensor& targets,
-    int64_t first_id, LogitsGradient gradient, const Tensor& loss,
-    const Tensor& correct) {
+absl::Status LocalRegions::CrossEntropy(const PassContext& context,
+                                        const Tensor& logits,
+                                        const Tensor& targets, int64_t first_id,
+                                        LogitsGradient gradient,
+                                        const Tensor& loss,
+                                        const Tensor& correct) {
   return ops::CrossEntropy(context.stream, logits, targets, context.scalars,
                            gradient, loss, correct);
 }

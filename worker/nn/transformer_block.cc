@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status_macros.h"
+#include "kernels/ops/elementwise.h"
 
 namespace lockstep {
 namespace {
@@ -88,36 +89,84 @@ absl::Status TransformerBlock::Restore(const PassContext& context,
   return absl::OkStatus();
 }
 
-absl::Status TransformerBlock::Backward(const PassContext& context,
-                                        BlockActivations& saved,
-                                        const Tensor& dsum) const {
+absl::Status TransformerBlock::BackwardFeedForward(const PassContext& context,
+                                                   BlockActivations& saved,
+                                                   const Tensor& dsum,
+                                                   Matrices matrices) const {
+  FeedForwardGradients* const later =
+      matrices == Matrices::kLater ? &saved.feed_forward_later : nullptr;
   OwnedTensor dnormed;
   {
     OwnedTensor storage;
     ASSIGN_OR_RETURN(
         const Tensor dbranch,
         BranchGradient(context, SiteOf(unit_, DropoutSite::kFeedForwardOutput),
-                       dsum, storage));
+                       dsum, later == nullptr ? storage : later->dy));
+    if (later != nullptr && later->dy.empty()) {
+      // `dsum` changes before the matrices' turn comes.
+      ASSIGN_OR_RETURN(later->dy, context.Activation(dsum.rows(), dsum.cols()));
+      RETURN_IF_ERROR(ops::Convert(context.stream, dsum, later->dy));
+    }
     ASSIGN_OR_RETURN(
         dnormed, feed_forward_.Backward(context, saved.feed_forward_norm.normed,
-                                        saved.feed_forward, dbranch));
+                                        saved.feed_forward, dbranch, later));
   }
-  RETURN_IF_ERROR(feed_forward_norm_.Backward(context, saved.feed_forward_norm,
-                                              dnormed, dsum));
-  saved.feed_forward_norm = NormActivations();
-  dnormed.Reset();
+  return feed_forward_norm_.Backward(context, saved.feed_forward_norm, dnormed,
+                                     dsum);
+}
+
+absl::Status TransformerBlock::BackwardAttention(const PassContext& context,
+                                                 BlockActivations& saved,
+                                                 const Tensor& dsum,
+                                                 Matrices matrices) const {
+  AttentionGradients* const later =
+      matrices == Matrices::kLater ? &saved.attention_later : nullptr;
+  OwnedTensor dnormed;
   {
     OwnedTensor storage;
     ASSIGN_OR_RETURN(
         const Tensor dbranch,
         BranchGradient(context, SiteOf(unit_, DropoutSite::kAttentionOutput),
-                       dsum, storage));
+                       dsum, later == nullptr ? storage : later->dy));
+    if (later != nullptr && later->dy.empty()) {
+      ASSIGN_OR_RETURN(later->dy, context.Activation(dsum.rows(), dsum.cols()));
+      RETURN_IF_ERROR(ops::Convert(context.stream, dsum, later->dy));
+    }
     ASSIGN_OR_RETURN(dnormed,
                      attention_.Backward(context, saved.attention_norm.normed,
-                                         saved.attention, dbranch));
+                                         saved.attention, dbranch, later));
   }
+  return attention_norm_.Backward(context, saved.attention_norm, dnormed, dsum);
+}
+
+absl::Status TransformerBlock::Backward(const PassContext& context,
+                                        BlockActivations& saved,
+                                        const Tensor& dsum) const {
+  RETURN_IF_ERROR(BackwardFeedForward(context, saved, dsum, Matrices::kNow));
+  saved.feed_forward_norm = NormActivations();
+  RETURN_IF_ERROR(BackwardAttention(context, saved, dsum, Matrices::kNow));
+  saved = BlockActivations();
+  return absl::OkStatus();
+}
+
+absl::Status TransformerBlock::BackwardInput(const PassContext& context,
+                                             BlockActivations& saved,
+                                             const Tensor& dsum) const {
+  RETURN_IF_ERROR(BackwardFeedForward(context, saved, dsum, Matrices::kLater));
+  saved.feed_forward_norm.sum.Reset();
+  RETURN_IF_ERROR(BackwardAttention(context, saved, dsum, Matrices::kLater));
+  saved.attention_norm.sum.Reset();
+  return absl::OkStatus();
+}
+
+absl::Status TransformerBlock::BackwardMatrices(const PassContext& context,
+                                                BlockActivations& saved) const {
+  RETURN_IF_ERROR(feed_forward_.BackwardMatrices(
+      context, saved.feed_forward_norm.normed, saved.feed_forward,
+      saved.feed_forward_later));
   RETURN_IF_ERROR(
-      attention_norm_.Backward(context, saved.attention_norm, dnormed, dsum));
+      attention_.BackwardMatrices(context, saved.attention_norm.normed,
+                                  saved.attention, saved.attention_later));
   saved = BlockActivations();
   return absl::OkStatus();
 }

@@ -20,6 +20,9 @@ struct BlockActivations {
   AttentionActivations attention;
   NormActivations feed_forward_norm;
   FeedForwardActivations feed_forward;
+  // Between BackwardInput and BackwardMatrices.
+  AttentionGradients attention_later;
+  FeedForwardGradients feed_forward_later;
 };
 
 class TransformerBlock {
@@ -42,8 +45,22 @@ class TransformerBlock {
   // of the input. Frees `saved`.
   absl::Status Backward(const PassContext& context, BlockActivations& saved,
                         const Tensor& dsum) const;
+  // The same in two steps (Qi et al., arXiv:2401.10241, section 2.1): gradients
+  // of the input and of vectors, then those of matrices. `saved` keeps what the
+  // second takes, and the second frees it.
+  absl::Status BackwardInput(const PassContext& context,
+                             BlockActivations& saved, const Tensor& dsum) const;
+  absl::Status BackwardMatrices(const PassContext& context,
+                                BlockActivations& saved) const;
 
  private:
+  enum class Matrices { kNow, kLater };
+  absl::Status BackwardFeedForward(const PassContext& context,
+                                   BlockActivations& saved, const Tensor& dsum,
+                                   Matrices matrices) const;
+  absl::Status BackwardAttention(const PassContext& context,
+                                 BlockActivations& saved, const Tensor& dsum,
+                                 Matrices matrices) const;
   // Attention and the norm behind it.
   absl::Status ForwardAttention(const PassContext& context,
                                 BlockActivations& saved) const;

@@ -1,10 +1,12 @@
-// TransformerModel: embedding, blocks and head. Single-device code: it knows no
-// ranks. Parallel wrappers watch it unit by unit (UnitObserver) and join what
-// ranks compute a part of each (TensorRegions).
+// TransformerModel: embedding, blocks and head, or those of one pipeline stage.
+// Single-device code: it knows no ranks. Parallel wrappers watch it unit by
+// unit (UnitObserver) and join what ranks compute a part of each
+// (TensorRegions).
 #ifndef LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
 #define LOCKSTEP_WORKER_NN_TRANSFORMER_MODEL_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -20,34 +22,90 @@
 
 namespace lockstep {
 
+// What one micro-batch keeps between forward and backward.
+struct ModelActivations {
+  // (n, C) what the first block takes.
+  OwnedTensor input;
+  std::vector<BlockActivations> blocks;
+  // What the head takes.
+  Residual output;
+};
+
 class TransformerModel {
  public:
-  // `store` holds the tensors of DescribePart(part) and must outlive this.
-  TransformerModel(const ModelPart& part, const ParameterStore& store);
+  // `units`: of `part`'s units, those of this stage. `store` holds the tensors
+  // of DescribePart(part) and must outlive this.
+  TransformerModel(const ModelPart& part, const Portion& units,
+                   const ParameterStore& store);
 
-  // One micro-batch, forward and backward: adds to `sums` and to the store's
-  // gradients.
-  absl::Status ForwardBackward(const PassContext& context, LossSums& sums,
-                               UnitObserver& observer) const;
-  // Forward alone; adds to `sums`.
-  absl::Status Evaluate(const PassContext& context, LossSums& sums,
-                        UnitObserver& observer) const;
-  // fp32 logits of the last row (1, V), or of each sample (S, classes).
+  bool has_embedding() const { return embedding_.has_value(); }
+  bool has_head() const { return head_ != nullptr; }
+  int64_t width() const { return width_; }
+
+  // Forward, keeping what backward takes. `input`: what the stage before gave,
+  // (n, C), empty for the first one. Returns what the next stage takes, (n, C),
+  // empty for the last one: its head is left to Backward.
+  absl::StatusOr<OwnedTensor> Forward(const PassContext& context,
+                                      OwnedTensor input,
+                                      ModelActivations& saved,
+                                      UnitObserver& observer) const;
+  // Backward; the head's loss is added to `sums`. `doutput`: gradient of what
+  // Forward returned. Returns the gradient of its input, empty for the first
+  // stage. Adds to the store's gradients and frees `saved`.
+  absl::StatusOr<OwnedTensor> Backward(const PassContext& context,
+                                       ModelActivations& saved,
+                                       OwnedTensor doutput, LossSums& sums,
+                                       UnitObserver& observer) const;
+  // The same in two steps: the gradients of the blocks' matrices come with the
+  // second, which frees `saved`.
+  absl::StatusOr<OwnedTensor> BackwardInput(const PassContext& context,
+                                            ModelActivations& saved,
+                                            OwnedTensor doutput, LossSums& sums,
+                                            UnitObserver& observer) const;
+  absl::Status BackwardMatrices(const PassContext& context,
+                                ModelActivations& saved,
+                                UnitObserver& observer) const;
+
+  // Forward alone. Input and result as Forward's; the last stage adds to `sums`
+  // and returns nothing, or returns fp32 logits of the last row (1, V) or of
+  // each sample (S, classes).
+  absl::StatusOr<OwnedTensor> Evaluate(const PassContext& context,
+                                       OwnedTensor input, LossSums& sums,
+                                       UnitObserver& observer) const;
   absl::StatusOr<OwnedTensor> Logits(const PassContext& context,
+                                     OwnedTensor input,
                                      UnitObserver& observer) const;
 
-  // Number of units: blocks + 2.
-  int units() const { return static_cast<int>(blocks_.size()) + 2; }
+  // The visits of those without computing anything: what a rank does while
+  // others compute and it has no data.
+  absl::Status VisitForward(UnitObserver& observer) const;
+  absl::Status VisitBackward(UnitObserver& observer) const;
+  absl::Status VisitBackwardInput(UnitObserver& observer) const;
+  absl::Status VisitBackwardMatrices(UnitObserver& observer) const;
+  absl::Status VisitEvaluate(UnitObserver& observer) const;
 
  private:
+  int head_unit() const { return static_cast<int>(units_.end) - 1; }
+  int UnitOf(size_t block) const {
+    return first_block_ + static_cast<int>(block);
+  }
+  absl::StatusOr<OwnedTensor> BackwardThrough(const PassContext& context,
+                                              ModelActivations& saved,
+                                              OwnedTensor doutput,
+                                              LossSums& sums, Pass blocks,
+                                              UnitObserver& observer) const;
+  absl::Status VisitBackwardThrough(Pass blocks, UnitObserver& observer) const;
   // Result of all blocks without keeping their activations.
-  absl::Status ForwardOnly(
-      const PassContext& context, UnitObserver& observer,
-      absl::FunctionRef<absl::Status(Residual)> head) const;
+  absl::StatusOr<OwnedTensor> ForwardOnly(
+      const PassContext& context, OwnedTensor input, UnitObserver& observer,
+      absl::FunctionRef<absl::StatusOr<OwnedTensor>(Residual)> head) const;
 
-  const Embedding embedding_;
+  const int64_t width_;
+  const Portion units_;
+  int first_block_ = 0;
+  std::optional<Embedding> embedding_;
   std::vector<std::unique_ptr<TransformerBlock>> blocks_;
-  const std::unique_ptr<Head> head_;
+  std::unique_ptr<Head> head_;
 };
 
 }  // namespace lockstep

@@ -11,8 +11,16 @@ namespace lockstep {
 
 // In training a pass visits units 0 to L forward, then the head (unit L + 1)
 // and units L to 0 backward: the head makes its gradient in the same sweep as
-// its loss. Without gradients it visits all forward.
-enum class Pass : uint8_t { kForward, kBackward };
+// its loss. Without gradients it visits all forward. A pipeline stage visits
+// its own units so; embedding and head always go backward in one visit.
+enum class Pass : uint8_t {
+  kForward,
+  kBackward,
+  // Backward in two visits: gradients of the input and of vectors, then, when
+  // the schedule says so, those of matrices.
+  kBackwardInput,
+  kBackwardWeights,
+};
 
 class UnitObserver {
  public:
@@ -35,11 +43,6 @@ class NoObserver : public UnitObserver {
     return absl::OkStatus();
   }
 };
-
-// The visits of a pass over `units` units without computing anything: what a
-// rank does while others compute and it has no data.
-absl::Status VisitForTraining(int units, UnitObserver& observer);
-absl::Status VisitForward(int units, UnitObserver& observer);
 
 }  // namespace lockstep
 

@@ -22,22 +22,25 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
   LossSums sums;
   for (int64_t turn = 0; turn < batches.most_count(); ++turn) {
     const MicroBatch* batch = batches.Next();
-    if (batch == nullptr) {
-      RETURN_IF_ERROR(VisitForward(state.model->units(), *state.parallel));
-      continue;
-    }
-    ASSIGN_OR_RETURN(const DeviceBatch staged,
-                     StageBatch(stream, *batch, state.regions->row_part()));
-    PassContext pass = {stream, ComputeDType(state.training_spec.precision),
-                        nullptr, staged, *state.regions};
-    RETURN_IF_ERROR(state.model->Evaluate(pass, sums, *state.parallel));
+    RETURN_IF_ERROR(state.pipeline->Evaluate(
+        {stream,
+         *state.regions,
+         *state.parallel,
+         {batch},
+         [&](const DeviceBatch& staged) -> PassContext {
+           return {stream, ComputeDType(state.training_spec.precision), nullptr,
+                   staged, *state.regions};
+         },
+         sums}));
+    if (batch == nullptr) continue;
     v1::Progress progress;
     progress.set_phase("evaluating");
     progress.set_fraction(++done / count);
     context.reporter.SetProgress(state.step, progress);
   }
   std::array<double, 2> totals = {sums.loss, static_cast<double>(sums.correct)};
-  RETURN_IF_ERROR(SumOverRanks(context.data, absl::MakeSpan(totals)));
+  if (!SpeaksForShare(context, state)) totals = {};
+  RETURN_IF_ERROR(SumOverRanks(context.world, absl::MakeSpan(totals)));
 
   v1::EvaluationReport report;
   const double targets =

@@ -76,16 +76,25 @@ class Sampler {
   std::mt19937_64 random_;
 };
 
+// Empty on ranks that don't have the head.
 absl::StatusOr<std::vector<float>> NextLogits(
     Stream& stream, const TrainingState& state,
     const std::vector<int32_t>& tokens, int64_t context_length) {
-  ASSIGN_OR_RETURN(const DeviceBatch staged,
-                   StageBatch(stream, LastTokens(tokens, context_length),
-                              state.regions->row_part()));
-  const PassContext pass = {stream, ComputeDType(state.training_spec.precision),
-                            nullptr, staged, *state.regions};
+  const MicroBatch batch = LastTokens(tokens, context_length);
+  LossSums unused;
   ASSIGN_OR_RETURN(const OwnedTensor logits,
-                   state.model->Logits(pass, *state.parallel));
+                   state.pipeline->Logits(
+                       {stream,
+                        *state.regions,
+                        *state.parallel,
+                        {&batch},
+                        [&](const DeviceBatch& staged) -> PassContext {
+                          return {stream,
+                                  ComputeDType(state.training_spec.precision),
+                                  nullptr, staged, *state.regions};
+                        },
+                        unused}));
+  if (logits.empty()) return std::vector<float>();
   std::vector<float> host(logits->cols());
   // One row: dense whatever its stride.
   const Tensor row(logits->raw(), DType::kFloat32, {logits->cols()},
@@ -111,11 +120,12 @@ absl::Status Generate(const RankContext& context, const TrainingState& state,
         NextLogits(context.device.stream(), state, tokens, context_length));
     // A model's vocabulary may be padded: its last ids stand for nothing.
     logits.resize(std::min<size_t>(logits.size(), tokenizer.vocabulary()));
-    // All ranks compute, as they may hold a part of the model each; rank 0
-    // decides.
-    int32_t token = sampler.Draw(logits);
+    // All ranks compute, as they may hold a part of the model each; the last
+    // one, which has the head, decides.
+    int32_t token = logits.empty() ? 0 : sampler.Draw(logits);
     const Tensor decision(&token, DType::kInt32, {1}, DeviceKind::kCpu);
-    RETURN_IF_ERROR(context.world.Broadcast(decision, 0)->Wait());
+    RETURN_IF_ERROR(
+        context.world.Broadcast(decision, context.world.size() - 1)->Wait());
     if (token == tokenizer.end_token()) break;
     ASSIGN_OR_RETURN(const std::string bytes, tokenizer.DecodeOne(token));
     emit(bytes);

@@ -7,7 +7,9 @@ RankGroups GroupsOf(const DeviceMesh& mesh) {
           .data = mesh.data(),
           .shards = mesh.group(MeshAxis::kFsdp),
           .replicas = mesh.group(MeshAxis::kDp),
-          .tensor = mesh.group(MeshAxis::kTp)};
+          .tensor = mesh.group(MeshAxis::kTp),
+          .stages = mesh.group(MeshAxis::kPp),
+          .peers = mesh.peers()};
 }
 
 RankGroups OneRankGroups(ProcessGroup& group) {
@@ -15,13 +17,16 @@ RankGroups OneRankGroups(ProcessGroup& group) {
           .data = group,
           .shards = group,
           .replicas = group,
-          .tensor = group};
+          .tensor = group,
+          .stages = group};
 }
 
 void RankGroups::AbortAll() const {
-  for (ProcessGroup* group : {&world, &data, &shards, &replicas, &tensor}) {
+  for (ProcessGroup* group :
+       {&world, &data, &shards, &replicas, &tensor, &stages}) {
     group->Abort();
   }
+  if (peers != nullptr) peers->Abort();
 }
 
 }  // namespace lockstep

@@ -46,6 +46,10 @@ struct RankGroups {
   ProcessGroup& replicas;
   // Those that share each layer.
   ProcessGroup& tensor;
+  // Those that have the other stages of this rank's layers; `peers` is null
+  // where there is one stage.
+  ProcessGroup& stages;
+  PeerLink* peers = nullptr;
 
   // Aborts what is under way in any of them.
   void AbortAll() const;

@@ -12,6 +12,7 @@
 #include "kernels/ops/optimizer.h"
 #include "worker/optim/lr_schedule.h"
 #include "worker/optim/trust_ratio.h"
+#include "worker/parallel/pipeline/tied_embedding.h"
 #include "worker/train/failure.h"
 #include "worker/train/gather.h"
 
@@ -55,6 +56,34 @@ absl::Status TrainStep::PublishScalars() {
                            device_scalars_);
 }
 
+PipelineRun TrainStep::RunOf(const StepBatch& batch, LossSums& sums) {
+  PipelineRun run = {context_.device.stream(),
+                     *state_.regions,
+                     *state_.parallel,
+                     {},
+                     nullptr,
+                     sums};
+  // Empty passes come first: the last one overlaps most.
+  const auto own = static_cast<int64_t>(batch.micro_batches.size());
+  for (int64_t i = own; i < batch.most_micro_batches; ++i) {
+    run.micro_batches.push_back(nullptr);
+  }
+  for (const MicroBatch& micro_batch : batch.micro_batches) {
+    run.micro_batches.push_back(&micro_batch);
+  }
+  run.context = [this](const DeviceBatch& staged) -> PassContext {
+    return {context_.device.stream(),
+            ComputeDType(state_.training_spec.precision),
+            device_scalars_->data<StepScalars>(),
+            staged,
+            *state_.regions,
+            static_cast<float>(state_.model_spec.dropout),
+            state_.training_spec.seed,
+            context_.layout.activation_checkpoint()};
+  };
+  return run;
+}
+
 absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
     const StepBatch& batch) {
   Stream& stream = context_.device.stream();
@@ -68,36 +97,14 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
   RETURN_IF_ERROR(state_.store->ZeroGradients(stream));
 
   LossSums sums;
-  const auto own = static_cast<int64_t>(batch.micro_batches.size());
-  const int64_t turns = std::max(own, batch.most_micro_batches);
-  for (int64_t turn = 0; turn < turns; ++turn) {
-    state_.parallel->BeginMicroBatch(turn + 1 == turns
-                                         ? DataParallel::Turn::kLast
-                                         : DataParallel::Turn::kAccumulate);
-    // Empty passes come first: the last turn overlaps most.
-    const int64_t i = turn - (turns - own);
-    if (i < 0) {
-      RETURN_IF_ERROR(
-          VisitForTraining(state_.model->units(), *state_.parallel));
-      continue;
-    }
-    ASSIGN_OR_RETURN(
-        const DeviceBatch staged,
-        StageBatch(stream, batch.micro_batches[i], state_.regions->row_part()));
-    const PassContext pass = {stream,
-                              ComputeDType(spec.precision),
-                              device_scalars_->data<StepScalars>(),
-                              staged,
-                              *state_.regions,
-                              static_cast<float>(state_.model_spec.dropout),
-                              spec.seed,
-                              context_.layout.activation_checkpoint()};
-    RETURN_IF_ERROR(
-        state_.model->ForwardBackward(pass, sums, *state_.parallel));
-  }
+  RETURN_IF_ERROR(
+      state_.pipeline->Train(context_.layout.schedule(), RunOf(batch, sums)));
   RETURN_IF_ERROR(state_.parallel->FinishGradients());
+  RETURN_IF_ERROR(SumTiedGradients(state_.pipeline->place(), stream,
+                                   *state_.store, ++reductions_));
   std::array<double, 2> totals = {sums.loss, static_cast<double>(batch.rows)};
-  RETURN_IF_ERROR(SumOverRanks(context_.data, absl::MakeSpan(totals)));
+  if (!SpeaksForShare(context_, state_)) totals = {};
+  RETURN_IF_ERROR(SumOverRanks(context_.world, absl::MakeSpan(totals)));
   StepResult result;
   result.loss = totals[0] /
                 static_cast<double>(std::max<int64_t>(1, batch.valid_targets));

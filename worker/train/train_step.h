@@ -46,6 +46,8 @@ class TrainStep {
  private:
   TrainStep(const RankContext& context, TrainingState& state,
             int64_t total_steps);
+  // The micro-batches of `batch` as the pipeline takes them.
+  PipelineRun RunOf(const StepBatch& batch, LossSums& sums);
   // Copies scalars_ to the device.
   absl::Status PublishScalars();
   absl::StatusOr<double> GradientNorm();
@@ -60,6 +62,8 @@ class TrainStep {
   StepScalars scalars_;
   OwnedTensor device_scalars_;
   OwnedTensor norm_sum_;  // one fp64
+  // Of gradients, so far: the same on all ranks.
+  uint64_t reductions_ = 0;
 };
 
 }  // namespace lockstep

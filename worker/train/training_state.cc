@@ -1,8 +1,11 @@
 #include "worker/train/training_state.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/model/model_part.h"
+#include "common/model/pipeline_stages.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
 #include "worker/parallel/tensor/gradient_sum.h"
@@ -10,6 +13,29 @@
 #include "worker/train/gather.h"
 
 namespace lockstep {
+namespace {
+
+// The units of this rank's stages.
+absl::StatusOr<std::vector<Portion>> UnitsOf(const RankContext& context,
+                                             const ModelSpec& model,
+                                             const TrainingSpec& training,
+                                             int chunks) {
+  const int ranks = context.stages.size();
+  RETURN_IF_ERROR(CheckPipelineParallel(model, ranks, chunks));
+  const std::vector<Portion> all =
+      PlanStages(model, training.sequence_length, ranks * chunks);
+  std::vector<Portion> own;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    own.push_back(all[chunk * ranks + context.stages.rank()]);
+  }
+  return own;
+}
+
+}  // namespace
+
+bool SpeaksForShare(const RankContext& context, const TrainingState& state) {
+  return context.tensor.rank() == 0 && state.pipeline->has_head();
+}
 
 ShardSum ShardSumOf(const RankContext& context, const ModelSpec& model,
                     const ParameterStore& store) {
@@ -50,9 +76,14 @@ absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
   const SequenceParallel sequence = context.layout.sequence_parallel()
                                         ? SequenceParallel::kOn
                                         : SequenceParallel::kOff;
-  const ModelPart part =
-      PartOf(model, {context.tensor.rank(), context.tensor.size(),
-                     sequence == SequenceParallel::kOn});
+  const int chunks =
+      static_cast<int>(std::max<int64_t>(1, context.layout.virtual_stages()));
+  ASSIGN_OR_RETURN(std::vector<Portion> units,
+                   UnitsOf(context, model, training, chunks));
+  const ModelPart part = PartOf(model,
+                                {context.tensor.rank(), context.tensor.size(),
+                                 sequence == SequenceParallel::kOn},
+                                units);
   ASSIGN_OR_RETURN(state.store,
                    ParameterStore::Create(stream, DescribePart(part),
                                           ComputeDType(training.precision),
@@ -66,13 +97,22 @@ absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
         Optimizer::Create(stream, training.optimizer, *state.store,
                           ShardSumOf(context, model, *state.store)));
   }
-  state.model = std::make_unique<TransformerModel>(part, *state.store);
+  std::vector<const TransformerModel*> stages;
+  for (const Portion& chunk : units) {
+    state.stages.push_back(
+        std::make_unique<TransformerModel>(part, chunk, *state.store));
+    stages.push_back(state.stages.back().get());
+  }
+  state.pipeline = std::make_unique<Pipeline>(
+      PipelinePlace{context.stages.rank(), context.stages.size(),
+                    context.peers},
+      std::move(stages));
   state.regions = MakeTensorRegions(context.tensor, sequence);
   state.parallel = WithGradientSum(
       context.tensor, *state.store,
-      MakeDataParallel(
-          shards, context.replicas, stream, *state.store,
-          model.task == v1::TASK_LANGUAGE_MODEL && model.tied_embeddings));
+      MakeDataParallel(shards, context.replicas, stream, *state.store,
+                       {part.tied() && context.stages.size() == 1,
+                        context.stages.size() == 1}));
   return state;
 }
 

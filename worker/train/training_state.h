@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "worker/nn/transformer_model.h"
 #include "worker/optim/optimizer.h"
 #include "worker/parallel/data/data_parallel.h"
+#include "worker/parallel/pipeline/pipeline.h"
 #include "worker/train/rank_context.h"
 
 namespace lockstep {
@@ -23,7 +25,9 @@ struct TrainingState {
   std::unique_ptr<ParameterStore> store;
   // Null when the model is only used.
   std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<TransformerModel> model;
+  // This rank's stages of the model, chunk by chunk, and what runs them.
+  std::vector<std::unique_ptr<TransformerModel>> stages;
+  std::unique_ptr<Pipeline> pipeline;
   // What the ranks that share its layers do together.
   std::unique_ptr<TensorRegions> regions;
   // Goes along on every pass of the model.
@@ -32,6 +36,10 @@ struct TrainingState {
   int64_t step = 0;
   int64_t data_position = 0;
 };
+
+// Whether this rank is the one of its share whose losses and rows count: others
+// have the same, or none.
+bool SpeaksForShare(const RankContext& context, const TrainingState& state);
 
 // Adds over the ranks that hold parts of a replica of `model`; null where one
 // holds all. `store` and the groups of `context` must outlive it.

@@ -212,14 +212,12 @@ TEST_P(LaterFeatureTest, IsNotBuiltYet) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rows, LaterFeatureTest,
-    ::testing::Values(
-        LaterFeature{"model={from:\tdir}", "model.from"},
-        LaterFeature{"data.tokenizer.kind=huggingface", "data.tokenizer.kind"},
-        LaterFeature{"parallel.cp=2", "parallel.cp"},
-        LaterFeature{"parallel.pp=2", "parallel.pp"},
-        LaterFeature{"parallel.virtual_stages=2", "parallel.virtual_stages"},
-        LaterFeature{"resources.devices={min:\t1,max:\t2}",
-                     "resources.devices"}));
+    ::testing::Values(LaterFeature{"model={from:\tdir}", "model.from"},
+                      LaterFeature{"data.tokenizer.kind=huggingface",
+                                   "data.tokenizer.kind"},
+                      LaterFeature{"parallel.cp=2", "parallel.cp"},
+                      LaterFeature{"resources.devices={min:\t1,max:\t2}",
+                                   "resources.devices"}));
 
 class GoodValueTest : public ::testing::TestWithParam<const char*> {};
 

@@ -200,11 +200,10 @@ TEST_P(LayoutResolverAxisTest, IsNotBuiltYet) {
                      HasSubstr("not built yet"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, LayoutResolverAxisTest,
-    ::testing::Values(UnbuiltAxis{"cp", &v1::ParallelSpec::set_cp},
-                      UnbuiltAxis{"pp", &v1::ParallelSpec::set_pp}),
-    [](const auto& info) { return info.param.key; });
+INSTANTIATE_TEST_SUITE_P(All, LayoutResolverAxisTest,
+                         ::testing::Values(UnbuiltAxis{
+                             "cp", &v1::ParallelSpec::set_cp}),
+                         [](const auto& info) { return info.param.key; });
 
 TEST(LayoutResolverTest, TensorParallelRanksShareSamples) {
   v1::JobSpec spec = FilledSpec();
@@ -223,6 +222,38 @@ TEST(LayoutResolverTest, TensorParallelRanksShareSamples) {
   EXPECT_FALSE(whole_rows.layout().sequence_parallel());
   EXPECT_GT(whole_rows.predicted_memory().activations_bytes(),
             resolved.predicted_memory().activations_bytes());
+}
+
+TEST(LayoutResolverTest, PipelinesTakeSmallMicroBatches) {
+  v1::JobSpec spec = FilledSpec();
+  spec.mutable_parallel()->set_pp(2);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
+                       ResolveLayout(spec, Shape(2), DeviceUse::kExact));
+  EXPECT_EQ(resolved.world_size(), 2);
+  EXPECT_EQ(resolved.layout().pp(), 2);
+  EXPECT_EQ(resolved.layout().schedule(), v1::PIPELINE_SCHEDULE_1F1B);
+  // 8 sequences in twice as many micro-batches as stages.
+  EXPECT_EQ(resolved.layout().micro_batch(), 2);
+}
+
+TEST(LayoutResolverTest, PipelinesThatCannotWorkAreRefused) {
+  v1::JobSpec spec = FilledSpec();
+  const int64_t units = spec.model().layers() + 2;
+  spec.mutable_parallel()->set_pp(units + 1);
+  EXPECT_THAT(
+      ResolveLayout(spec, Shape(units + 1), DeviceUse::kExact),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr(absl::StrCat("parallel.pp is ", units + 1)),
+                     HasSubstr(absl::StrCat("at most ", units, " ranks")))));
+  spec.mutable_parallel()->set_pp(2);
+  spec.mutable_parallel()->set_virtual_stages(2);
+  EXPECT_THAT(ResolveLayout(spec, Shape(2), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("takes parallel.schedule interleaved_1f1b")));
+  spec.mutable_parallel()->set_pp(1);
+  EXPECT_THAT(ResolveLayout(spec, Shape(1), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("parallel.pp is 1")));
 }
 
 TEST(LayoutResolverTest, MoreTensorRanksThanKeyHeadsAreRefused) {

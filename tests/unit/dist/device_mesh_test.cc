@@ -36,6 +36,12 @@ class RecordingFactory : public GroupFactory {
                                 spec.key_prefix));
     return std::make_unique<LocalProcessGroup>(spec.name);
   }
+  absl::StatusOr<std::unique_ptr<PeerLink>> MakePeerLink(
+      const GroupSpec& spec) override {
+    made.push_back(
+        absl::StrCat("link ", spec.rank, "/", spec.size, " ", spec.key_prefix));
+    return nullptr;
+  }
   std::vector<std::string> made;
 };
 
@@ -48,7 +54,8 @@ TEST(DeviceMeshTest, GroupsAreMadeInOneOrderAndNamedByTheirLowestRank) {
   EXPECT_THAT(factory.made,
               ElementsAre("world 13/24 world", "tp 1/2 tp-of-rank-12",
                           "fsdp 0/3 fsdp-of-rank-13", "dp 0/2 dp-of-rank-13",
-                          "pp 1/2 pp-of-rank-1", "data 0/6 data-of-rank-13"));
+                          "pp 1/2 pp-of-rank-1", "data 0/6 data-of-rank-13",
+                          "link 1/2 peers-of-rank-1"));
   EXPECT_EQ(mesh->coordinate(MeshAxis::kTp), 1);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kCp), 0);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kPp), 1);
@@ -84,7 +91,8 @@ TEST(DeviceMeshTest, EveryRankIsInOneGroupOfEachAxis) {
                   .status());
     all.insert(factory.made.begin(), factory.made.end());
   }
-  EXPECT_EQ(all.size(), 24u * 6);
+  // The links between stages too.
+  EXPECT_EQ(all.size(), 24u * 7);
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/spec/job_spec.h"
+#include "common/status_macros.h"
 #include "kernels/device.h"
 #include "kernels/ops/elementwise.h"
 #include "tests/testing/reference_model.h"
@@ -87,6 +88,16 @@ MicroBatch RaggedBatch(const ModelSpec& spec) {
   return batch;
 }
 
+Portion AllUnits(const ModelSpec& spec) { return {0, spec.layers + 2}; }
+
+absl::Status ForwardBackward(const TransformerModel& model,
+                             const PassContext& pass, LossSums& sums,
+                             UnitObserver& observer) {
+  ModelActivations saved;
+  RETURN_IF_ERROR(model.Forward(pass, OwnedTensor(), saved, observer).status());
+  return model.Backward(pass, saved, OwnedTensor(), sums, observer).status();
+}
+
 class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
  protected:
   void SetUp() override {
@@ -151,14 +162,14 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
 };
 
 TEST_P(TransformerModelTest, LossAndGradientsAgreeWithFp64Differences) {
-  const TransformerModel model(PartOf(spec_), *store_);
+  const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
                        StageBatch(stream(), batch_, RowPart()));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
                             regions_};
   LossSums sums;
   RecordingObserver observer;
-  ASSERT_OK(model.ForwardBackward(pass, sums, observer));
+  ASSERT_OK(ForwardBackward(model, pass, sums, observer));
   const double expected = ReferenceLoss(spec_, parameters_, batch_);
   const double loss_tolerance =
       GetParam().dtype == DType::kFloat32 ? 1e-5 : 2e-2;
@@ -198,7 +209,7 @@ TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
   if (GetParam().dtype != DType::kFloat32) {
     GTEST_SKIP() << "differences of bf16 losses are too coarse";
   }
-  const TransformerModel model(PartOf(spec_), *store_);
+  const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
                        StageBatch(stream(), batch_, RowPart()));
   PassContext pass = {stream(), DType::kFloat32, &scalars_, staged, regions_};
@@ -208,7 +219,7 @@ TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
   const auto loss = [&] {
     LossSums sums;
     EXPECT_OK(store_->ZeroGradients(stream()));
-    EXPECT_OK(model.ForwardBackward(pass, sums, observer));
+    EXPECT_OK(ForwardBackward(model, pass, sums, observer));
     return sums.loss / valid_;
   };
   loss();
@@ -243,21 +254,21 @@ TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
 }
 
 TEST_P(TransformerModelTest, EvaluationGivesTheTrainingLossWithoutDropout) {
-  const TransformerModel model(PartOf(spec_), *store_);
+  const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
                        StageBatch(stream(), batch_, RowPart()));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
                             regions_};
   LossSums trained, evaluated;
   NoObserver observer;
-  ASSERT_OK(model.ForwardBackward(pass, trained, observer));
-  ASSERT_OK(model.Evaluate(pass, evaluated, observer));
+  ASSERT_OK(ForwardBackward(model, pass, trained, observer));
+  ASSERT_OK(model.Evaluate(pass, OwnedTensor(), evaluated, observer).status());
   EXPECT_DOUBLE_EQ(trained.loss, evaluated.loss);
   EXPECT_EQ(trained.correct, evaluated.correct);
 }
 
 TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
-  const TransformerModel model(PartOf(spec_), *store_);
+  const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   const int64_t before = device_->allocator().Use().total.live_bytes;
   {
     ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
@@ -266,8 +277,8 @@ TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
         stream(), GetParam().dtype, &scalars_, staged, regions_, 0.1f, 9};
     LossSums sums;
     NoObserver observer;
-    ASSERT_OK(model.ForwardBackward(pass, sums, observer));
-    ASSERT_OK(model.Evaluate(pass, sums, observer));
+    ASSERT_OK(ForwardBackward(model, pass, sums, observer));
+    ASSERT_OK(model.Evaluate(pass, OwnedTensor(), sums, observer).status());
   }
   const MemoryUse use = device_->allocator().Use();
   EXPECT_EQ(
@@ -278,17 +289,17 @@ TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
 
 TEST_P(TransformerModelTest, MicroBatchesAddUpToTheBatch) {
   // The same batch twice gives twice the gradient.
-  const TransformerModel model(PartOf(spec_), *store_);
+  const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
                        StageBatch(stream(), batch_, RowPart()));
   const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
                             regions_};
   LossSums sums;
   NoObserver observer;
-  ASSERT_OK(model.ForwardBackward(pass, sums, observer));
+  ASSERT_OK(ForwardBackward(model, pass, sums, observer));
   const absl::Span<float> gradient = Values(store_->gradient());
   const std::vector<float> once(gradient.begin(), gradient.end());
-  ASSERT_OK(model.ForwardBackward(pass, sums, observer));
+  ASSERT_OK(ForwardBackward(model, pass, sums, observer));
   for (size_t i = 0; i < once.size(); ++i) {
     ASSERT_NEAR(gradient[i], 2.0f * once[i], 1e-6f + 1e-4f * std::abs(once[i]));
   }

@@ -9,12 +9,11 @@ std::unique_ptr<DataParallel> MakeDataParallel(ProcessGroup& shards,
                                                ProcessGroup& replicas,
                                                Stream& stream,
                                                ParameterStore& store,
-                                               bool tied_embeddings) {
+                                               const ModelVisits& visits) {
   if (store.sharding().ranks == 1) {
     return std::make_unique<Ddp>(replicas, store, BucketBytes(store));
   }
-  return std::make_unique<Zero>(shards, replicas, stream, store,
-                                tied_embeddings);
+  return std::make_unique<Zero>(shards, replicas, stream, store, visits);
 }
 
 }  // namespace lockstep

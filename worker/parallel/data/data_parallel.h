@@ -3,13 +3,13 @@
 // global batch's targets where it is made, so sums are all that is left to do.
 //
 //   data_parallel.BeginMicroBatch(DataParallel::Turn::kLast);
-//   model.ForwardBackward(context, sums, data_parallel);
+//   ... model.Forward and Backward, watched by data_parallel ...
 //   RETURN_IF_ERROR(data_parallel.FinishGradients());
 //   ... the optimizer updates this rank's shards ...
 //   RETURN_IF_ERROR(data_parallel.PublishParameters());
 //
-// All ranks make the same visits: one without data for a micro-batch calls
-// VisitForTraining or VisitForward.
+// All ranks make the same visits: one without data for a micro-batch calls the
+// model's Visit functions.
 //
 // Threads: one at a time. Groups, store and stream must outlive it.
 #ifndef LOCKSTEP_WORKER_PARALLEL_DATA_DATA_PARALLEL_H_
@@ -38,13 +38,21 @@ class DataParallel : public UnitObserver {
   virtual absl::Status PublishParameters() = 0;
 };
 
+// What data parallelism can't tell from the parameters.
+struct ModelVisits {
+  // The head multiplies by the token embedding, which is unit 0's.
+  bool tied_embeddings = false;
+  // The head's visit follows the last block's forward one.
+  bool head_follows_forward = true;
+};
+
 // The kind that `store` was made for. `shards`: the ranks that share one
 // replica's states; `replicas`: those that hold the same shards.
 std::unique_ptr<DataParallel> MakeDataParallel(ProcessGroup& shards,
                                                ProcessGroup& replicas,
                                                Stream& stream,
                                                ParameterStore& store,
-                                               bool tied_embeddings);
+                                               const ModelVisits& visits);
 
 }  // namespace lockstep
 

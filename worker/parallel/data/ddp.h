@@ -30,14 +30,18 @@ class Ddp : public DataParallel {
   absl::Status PublishParameters() override;
 
  private:
-  // Launches all buckets that backward has completed on its way to `unit`.
-  void FlushDownTo(int unit);
+  // Launches all buckets whose units are complete.
+  void Flush();
+  // For the next step.
+  void Reset();
 
   ProcessGroup& group_;
   const ParameterStore& store_;
   const std::vector<GradientBucket> buckets_;
   Turn turn_ = Turn::kAccumulate;
   size_t next_bucket_ = 0;
+  // By unit: this step's gradients are.
+  std::vector<bool> complete_;
   std::vector<std::unique_ptr<Work>> pending_;
 };
 

@@ -13,7 +13,9 @@ namespace lockstep {
 
 struct GradientBucket {
   FlatRange range;
-  // Complete, and flushed, when backward has left this unit.
+  // Complete, and flushed, when backward has left its units: from the first to
+  // the last that it comes to, the lowest.
+  int first_unit = 0;
   int last_unit = 0;
 };
 

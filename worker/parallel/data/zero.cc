@@ -9,12 +9,13 @@
 namespace lockstep {
 
 Zero::Zero(ProcessGroup& shards, ProcessGroup& replicas, Stream& stream,
-           ParameterStore& store, bool tied_embeddings)
+           ParameterStore& store, const ModelVisits& visits)
     : shards_(shards),
       replicas_(replicas),
       stream_(stream),
       store_(store),
       stage_(store.sharding().stage),
+      visits_(visits),
       uses_(store.units()),
       gathered_(store.segments().size()),
       gradients_(store.segments().size()),
@@ -24,7 +25,7 @@ Zero::Zero(ProcessGroup& shards, ProcessGroup& replicas, Stream& stream,
     if (segment.elements == 0) continue;
     uses_[segment.unit].push_back(static_cast<int>(s));
     // The head multiplies by the token embedding.
-    if (segment.unit == 0 && tied_embeddings) {
+    if (segment.unit == 0 && visits.tied_embeddings) {
       uses_.back().push_back(static_cast<int>(s));
     }
   }
@@ -42,8 +43,23 @@ Zero::~Zero() {
 void Zero::BeginMicroBatch(Turn turn) { turn_ = turn; }
 
 int Zero::Next(int unit, Pass pass) const {
-  if (pass == Pass::kBackward) return unit - 1;
-  return unit + 1 < store_.units() ? unit + 1 : -1;
+  if (pass != Pass::kForward) return unit - 1;
+  const int last = store_.units() - (visits_.head_follows_forward ? 1 : 2);
+  return unit < last ? unit + 1 : -1;
+}
+
+bool Zero::MakesGradient(int segment, Pass pass) const {
+  switch (pass) {
+    case Pass::kForward:
+      return false;
+    case Pass::kBackward:
+      return true;
+    case Pass::kBackwardInput:
+      return !store_.segments()[segment].matrices;
+    case Pass::kBackwardWeights:
+      return store_.segments()[segment].matrices;
+  }
+  return false;
 }
 
 absl::Status Zero::Gather(int segment) {
@@ -89,19 +105,22 @@ absl::Status Zero::PrepareGradients(int segment) {
 }
 
 absl::Status Zero::BeforeUnit(int unit, Pass pass) {
-  if (stage_ == 3) {
-    // The first visit of a pass finds nothing that was gathered ahead.
-    for (const int segment : Uses(unit)) RETURN_IF_ERROR(Gather(segment));
+  // Gradients of matrices take activations alone.
+  if (pass != Pass::kBackwardWeights) {
+    if (stage_ == 3) {
+      // The first visit of a pass finds nothing that was gathered ahead.
+      for (const int segment : Uses(unit)) RETURN_IF_ERROR(Gather(segment));
+    }
+    for (const int segment : Uses(unit)) {
+      RETURN_IF_ERROR(AwaitParameters(segment));
+    }
+    const int next = Next(unit, pass);
+    if (stage_ == 3 && next >= 0) {
+      for (const int segment : Uses(next)) RETURN_IF_ERROR(Gather(segment));
+    }
   }
   for (const int segment : Uses(unit)) {
-    RETURN_IF_ERROR(AwaitParameters(segment));
-  }
-  const int next = Next(unit, pass);
-  if (stage_ == 3 && next >= 0) {
-    for (const int segment : Uses(next)) RETURN_IF_ERROR(Gather(segment));
-  }
-  if (pass == Pass::kBackward) {
-    for (const int segment : Uses(unit)) {
+    if (MakesGradient(segment, pass)) {
       RETURN_IF_ERROR(PrepareGradients(segment));
     }
   }
@@ -113,7 +132,7 @@ bool Zero::CompleteAfter(int segment, int unit) const {
 }
 
 absl::Status Zero::AfterUnit(int unit, Pass pass) {
-  if (stage_ == 3) {
+  if (stage_ == 3 && pass != Pass::kBackwardWeights) {
     const int next = Next(unit, pass);
     for (const int segment : Uses(unit)) {
       const bool stays =
@@ -126,6 +145,7 @@ absl::Status Zero::AfterUnit(int unit, Pass pass) {
   // What the unit before this one began is over by now, most likely.
   RETURN_IF_ERROR(Drain());
   for (const int segment : Uses(unit)) {
+    if (!MakesGradient(segment, pass)) continue;
     const bool last = turn_ == Turn::kLast && CompleteAfter(segment, unit);
     if (stage_ == 1 && !last) continue;
     RETURN_IF_ERROR(Reduce(segment, last));

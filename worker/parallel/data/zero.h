@@ -34,7 +34,7 @@ namespace lockstep {
 class Zero : public DataParallel {
  public:
   Zero(ProcessGroup& shards, ProcessGroup& replicas, Stream& stream,
-       ParameterStore& store, bool tied_embeddings);
+       ParameterStore& store, const ModelVisits& visits);
   // Collectives under way must be over or aborted.
   ~Zero() override;
 
@@ -64,6 +64,8 @@ class Zero : public DataParallel {
 
   // Segments that a visit uses, in storage order.
   const std::vector<int>& Uses(int unit) const { return uses_[unit]; }
+  // Whether a visit adds to the gradients of a segment.
+  bool MakesGradient(int segment, Pass pass) const;
   // The unit visited after this one in the same micro-batch, or -1.
   int Next(int unit, Pass pass) const;
   absl::Status Gather(int segment);
@@ -80,6 +82,7 @@ class Zero : public DataParallel {
   Stream& stream_;
   ParameterStore& store_;
   const int stage_;
+  const ModelVisits visits_;
   std::vector<std::vector<int>> uses_;
   std::vector<Gathered> gathered_;
   // Whole gradients of stages 2 and 3.

@@ -26,7 +26,9 @@ class GradientSum : public DataParallel {
     return inner_->BeforeUnit(unit, pass);
   }
   absl::Status AfterUnit(int unit, Pass pass) override {
-    if (pass == Pass::kBackward && !summed_[unit].empty() &&
+    const bool makes_vectors =
+        pass == Pass::kBackward || pass == Pass::kBackwardInput;
+    if (makes_vectors && !summed_[unit].empty() &&
         (in_each_micro_batch_ || turn_ == Turn::kLast)) {
       RETURN_IF_ERROR(
           group_.AllReduce(summed_[unit].gradient(), ReduceOp::kSum)->Wait());
@@ -64,9 +66,8 @@ std::unique_ptr<DataParallel> WithGradientSum(
   for (const std::vector<std::string>& of_unit : names) {
     summed.push_back(of_unit.empty() ? Parameter() : store.Stacked(of_unit));
   }
-  return std::make_unique<GradientSum>(group, std::move(summed),
-                                       store.sharding().stage >= 2,
-                                       std::move(inner));
+  return std::make_unique<GradientSum>(
+      group, std::move(summed), store.sharding().stage >= 2, std::move(inner));
 }
 
 }  // namespace lockstep

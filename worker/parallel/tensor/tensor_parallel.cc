@@ -14,9 +14,8 @@ namespace {
 
 // Starts the collective that `launch` launches and keeps it for a later wait.
 std::function<absl::Status()> WaitFor(std::unique_ptr<Work> work) {
-  return [work = std::shared_ptr<Work>(std::move(work))] {
-    return work->Wait();
-  };
+  return
+      [work = std::shared_ptr<Work>(std::move(work))] { return work->Wait(); };
 }
 
 class TensorParallel : public TensorRegions {
@@ -51,15 +50,15 @@ absl::StatusOr<Tensor> TensorParallel::Whole(const PassContext& context,
                                              const Tensor& own,
                                              OwnedTensor& storage) {
   if (sequence_ == SequenceParallel::kOff) return own;
-  ASSIGN_OR_RETURN(
-      storage, context.Activation(own.rows() * group_.size(), own.cols()));
+  ASSIGN_OR_RETURN(storage,
+                   context.Activation(own.rows() * group_.size(), own.cols()));
   RETURN_IF_ERROR(
       group_.AllGather(own.WithPadding(), storage->WithPadding())->Wait());
   return storage.get();
 }
 
-absl::StatusOr<PendingRows> TensorParallel::BeginSum(
-    const PassContext& context, OwnedTensor partial) {
+absl::StatusOr<PendingRows> TensorParallel::BeginSum(const PassContext& context,
+                                                     OwnedTensor partial) {
   if (sequence_ == SequenceParallel::kOff) {
     auto wait =
         WaitFor(group_.AllReduce(partial->WithPadding(), ReduceOp::kSum));
@@ -100,11 +99,10 @@ absl::StatusOr<OwnedTensor> TensorParallel::WholeLogits(
   RETURN_IF_ERROR(ops::CopyToHost(
       context.stream, part->Rows(0, 1).WithPadding().Slice(0, part->cols()),
       host.data()));
-  ASSIGN_OR_RETURN(const OwnedTensor all,
-                   AllocateTensor(context.stream, DType::kFloat32,
-                                  {group_.size(), longest},
-                                  MemoryCategory::kActivation,
-                                  RowPadding::kDense));
+  ASSIGN_OR_RETURN(
+      const OwnedTensor all,
+      AllocateTensor(context.stream, DType::kFloat32, {group_.size(), longest},
+                     MemoryCategory::kActivation, RowPadding::kDense));
   const Tensor own = all->Rows(group_.rank(), 1);
   RETURN_IF_ERROR(ops::CopyFromHost(context.stream, host.data(), own));
   RETURN_IF_ERROR(group_.AllGather(own, all)->Wait());
@@ -116,10 +114,10 @@ absl::StatusOr<OwnedTensor> TensorParallel::WholeLogits(
     whole.insert(whole.end(), begin,
                  begin + PortionOf(vocabulary, rank, group_.size()).size());
   }
-  ASSIGN_OR_RETURN(OwnedTensor logits,
-                   AllocateTensor(context.stream, DType::kFloat32,
-                                  {1, vocabulary}, MemoryCategory::kActivation,
-                                  RowPadding::kDense));
+  ASSIGN_OR_RETURN(
+      OwnedTensor logits,
+      AllocateTensor(context.stream, DType::kFloat32, {1, vocabulary},
+                     MemoryCategory::kActivation, RowPadding::kDense));
   RETURN_IF_ERROR(ops::CopyFromHost(context.stream, whole.data(), logits));
   return logits;
 }
