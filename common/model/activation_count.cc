@@ -134,9 +134,8 @@ int64_t ActivationCounter::AtBackward() const {
 
 int64_t ActivationCounter::BlockForMatrices() const {
   // Normed rows, inputs of the products, and gradients of their results.
-  const int64_t hidden =
-      layer_norm() ? Activation(model_.feed_forward_width)
-                   : Activation(hidden_width());
+  const int64_t hidden = layer_norm() ? Activation(model_.feed_forward_width)
+                                      : Activation(hidden_width());
   return 2 * Norm() + Activation(q_width()) + Activation(qkv_width()) +
          Activation(model_.feed_forward_width) + hidden + 2 * Own();
 }

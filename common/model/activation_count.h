@@ -22,8 +22,8 @@ class ActivationCounter {
                     v1::ActivationCheckpoint checkpoint);
 
   int64_t padded_rows() const { return rows_; }
-  // One matrix of all rows, and of this rank's rows of the residual stream: what
-  // stages send each other.
+  // One matrix of all rows, and of this rank's rows of the residual stream:
+  // what stages send each other.
   int64_t Whole() const { return Matrix(rows_, model_.width, dtype_); }
   int64_t Own() const { return Matrix(own_rows_, model_.width, dtype_); }
 
@@ -34,8 +34,8 @@ class ActivationCounter {
   int64_t AtForward() const;
   int64_t AtBackward() const;
   int64_t AtHead() const;
-  // Kept between the two steps of a backward that leaves the matrices' gradients
-  // for later, and most in each of them.
+  // Kept between the two steps of a backward that leaves the matrices'
+  // gradients for later, and most in each of them.
   int64_t SavedForMatrices() const;
   int64_t AtBackwardInput() const;
   int64_t AtBackwardMatrices() const;

@@ -49,8 +49,8 @@ std::vector<Portion> PlanStages(const ModelSpec& model, int64_t sequence_length,
   // best[s][u]: the first u units in s stages, and where the last one begins.
   std::vector<std::vector<Price>> best(
       stages + 1, std::vector<Price>(units + 1, {kInfinity, kInfinity}));
-  std::vector<std::vector<int64_t>> begin(
-      stages + 1, std::vector<int64_t>(units + 1, 0));
+  std::vector<std::vector<int64_t>> begin(stages + 1,
+                                          std::vector<int64_t>(units + 1, 0));
   best[0][0] = {0.0, 0.0};
   for (int64_t stage = 1; stage <= stages; ++stage) {
     for (int64_t end = stage; end <= units; ++end) {

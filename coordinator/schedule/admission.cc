@@ -55,6 +55,24 @@ std::string ActionWord(const v1::Action& action) {
   return "action";
 }
 
+// `layout` as a job file would ask for it.
+v1::ParallelSpec ByHand(const v1::Layout& layout) {
+  v1::ParallelSpec parallel;
+  parallel.set_dp(layout.dp());
+  parallel.set_fsdp(layout.fsdp());
+  parallel.set_zero_stage(layout.zero_stage());
+  parallel.set_cp(layout.cp());
+  parallel.set_cp_kind(layout.cp_kind());
+  parallel.set_tp(layout.tp());
+  parallel.set_sequence_parallel(layout.sequence_parallel());
+  parallel.set_pp(layout.pp());
+  parallel.set_schedule(layout.schedule());
+  parallel.set_virtual_stages(layout.virtual_stages());
+  parallel.set_micro_batch(layout.micro_batch());
+  parallel.set_activation_checkpoint(layout.activation_checkpoint());
+  return parallel;
+}
+
 // The spec of an action: the source job's model, data and training, in J's
 // layout, of which one replica is enough.
 absl::StatusOr<v1::JobSpec> ActionSpec(const v1::JobSpec& asked,
@@ -76,12 +94,9 @@ absl::StatusOr<v1::JobSpec> ActionSpec(const v1::JobSpec& asked,
   const std::string suffix = absl::StrCat("-", ActionWord(asked.action()));
   spec.set_name(source.spec.name().substr(0, kMostNameBytes - suffix.size()) +
                 suffix);
-  spec.mutable_parallel()->Clear();
   const auto attempt = jobs.NewestAttempt(source_id);
   if (attempt.has_value() && attempt->layout.has_layout()) {
-    // Replicas share nothing of a micro-batch, so it stays what it was.
-    spec.mutable_parallel()->set_micro_batch(
-        attempt->layout.layout().micro_batch());
+    *spec.mutable_parallel() = ByHand(attempt->layout.layout());
   }
   spec.mutable_parallel()->set_dp(1);
   spec.mutable_resources()->clear_devices();

@@ -137,6 +137,44 @@ TEST_P(TensorMemoryTest, SavingsFollowTheCount) {
               counted, 0.05 * counted);
 }
 
+// Pipelines: each rank stays under the count, and the fullest is within 5 %.
+class PipelineMemoryTest
+    : public ::testing::TestWithParam<v1::PipelineSchedule> {};
+
+TEST_P(PipelineMemoryTest, SavingsFollowTheCount) {
+  LayoutRun run = RunOf({v1::PRECISION_FP32});
+  run.length = run.training.sequence_length;
+  run.training.global_batch = run.global_batch;
+  run.layout.set_pp(2);
+  run.layout.set_schedule(GetParam());
+  if (GetParam() == v1::PIPELINE_SCHEDULE_INTERLEAVED_1F1B) {
+    run.layout.set_virtual_stages(2);
+  }
+  ASSERT_OK_AND_ASSIGN(const LayoutResult result, RunLayout(run));
+  const v1::MemoryReport count =
+      CountMemory(run.model, run.training, run.layout);
+  int64_t most = 0, activations = 0;
+  for (const MemoryUse& use : result.memory) {
+    EXPECT_LE(use.total.peak_bytes, count.peak_bytes());
+    if (use.total.peak_bytes > most) {
+      most = use.total.peak_bytes;
+      activations = Peak(use, MemoryCategory::kActivation);
+    }
+  }
+  const auto counted = static_cast<double>(count.peak_bytes());
+  EXPECT_NEAR(static_cast<double>(most), counted, 0.05 * counted)
+      << "activations " << activations << " of " << count.activations_bytes();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, PipelineMemoryTest,
+    ::testing::Values(v1::PIPELINE_SCHEDULE_GPIPE, v1::PIPELINE_SCHEDULE_1F1B,
+                      v1::PIPELINE_SCHEDULE_INTERLEAVED_1F1B,
+                      v1::PIPELINE_SCHEDULE_ZERO_BUBBLE),
+    [](const ::testing::TestParamInfo<v1::PipelineSchedule>& schedule) {
+      return absl::StrCat("Schedule", schedule.param);
+    });
+
 std::vector<MemoryCase> TensorCases() {
   std::vector<MemoryCase> cases;
   for (const v1::Precision precision :

@@ -40,15 +40,13 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Appends what `fd` has; false at its end.
-bool ReadInto(int fd, std::string& buffer, absl::Mutex& mutex) {
-  char chunk[4096];
-  const ssize_t bytes = read(fd, chunk, sizeof(chunk));
+// Sets `chunk` to what `fd` has; false at its end.
+bool ReadChunk(int fd, std::string& chunk) {
+  chunk.resize(4096);
+  const ssize_t bytes = read(fd, chunk.data(), chunk.size());
+  chunk.resize(std::max<ssize_t>(bytes, 0));
   if (bytes < 0) return errno == EINTR || errno == EAGAIN;
-  if (bytes == 0) return false;
-  absl::MutexLock lock(&mutex);
-  buffer.append(chunk, static_cast<size_t>(bytes));
-  return true;
+  return bytes > 0;
 }
 
 std::optional<std::string> FindLine(const std::string& output,
@@ -130,8 +128,17 @@ void ChildProcess::Run() {
     const int ready = poll(fds, 3, alive ? -1 : 0);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) break;
-    if (fds[0].revents != 0) out_open = ReadInto(stdout_fd_, stdout_, mutex_);
-    if (fds[1].revents != 0) err_open = ReadInto(stderr_fd_, stderr_, mutex_);
+    std::string chunk;
+    if (fds[0].revents != 0) {
+      out_open = ReadChunk(stdout_fd_, chunk);
+      absl::MutexLock lock(&mutex_);
+      stdout_ += chunk;
+    }
+    if (fds[1].revents != 0) {
+      err_open = ReadChunk(stderr_fd_, chunk);
+      absl::MutexLock lock(&mutex_);
+      stderr_ += chunk;
+    }
     if (fds[2].revents != 0) alive = false;
   }
   close(pidfd);

@@ -49,11 +49,10 @@ absl::Status Pipeline::BeginReceive(const Key& key, const PipelineRun& run) {
   Message message;
   ASSIGN_OR_RETURN(message.tensor,
                    context.Activation(rows, models_.front()->width()));
-  const int from =
-      RankOf(key.direction == Direction::kForward ? key.stage - 1
-                                                  : key.stage + 1);
-  message.work = place_.link->Receive(from, TagOf(key),
-                                      message.tensor->WithPadding());
+  const int from = RankOf(key.direction == Direction::kForward ? key.stage - 1
+                                                               : key.stage + 1);
+  message.work =
+      place_.link->Receive(from, TagOf(key), message.tensor->WithPadding());
   received_.emplace(key, std::move(message));
   return absl::OkStatus();
 }
@@ -88,8 +87,8 @@ absl::Status Pipeline::AwaitSends(size_t most) {
 
 absl::Status Pipeline::Send(const Key& key, OwnedTensor tensor) {
   Message message;
-  message.work = place_.link->Send(RankOf(key.stage), TagOf(key),
-                                   tensor->WithPadding());
+  message.work =
+      place_.link->Send(RankOf(key.stage), TagOf(key), tensor->WithPadding());
   message.tensor = std::move(tensor);
   sent_.push_back(std::move(message));
   return AwaitSends(MostSendsUnderWay(place_.ranks, chunks()));
@@ -102,10 +101,10 @@ absl::Status Pipeline::Act(const PipelineAction& action,
   const std::pair<int, int> place = {action.chunk, action.micro_batch};
   if (action.kind == Kind::kForward) {
     UnderWay& way = under_way_[place];
-    ASSIGN_OR_RETURN(way.batch,
-                     StageBatch(run.stream,
-                                *run.micro_batches[action.micro_batch],
-                                run.regions.row_part()));
+    ASSIGN_OR_RETURN(
+        way.batch,
+        StageBatch(run.stream, *run.micro_batches[action.micro_batch],
+                   run.regions.row_part()));
     ASSIGN_OR_RETURN(OwnedTensor input, Take(NeededBy(action), run));
     ASSIGN_OR_RETURN(OwnedTensor output,
                      model.Forward(run.context(way.batch), std::move(input),
@@ -125,9 +124,9 @@ absl::Status Pipeline::Act(const PipelineAction& action,
   ASSIGN_OR_RETURN(OwnedTensor doutput, Take(NeededBy(action), run));
   OwnedTensor dinput;
   if (action.kind == Kind::kBackward) {
-    ASSIGN_OR_RETURN(dinput,
-                     model.Backward(context, way.saved, std::move(doutput),
-                                    run.sums, run.data_parallel));
+    ASSIGN_OR_RETURN(
+        dinput, model.Backward(context, way.saved, std::move(doutput), run.sums,
+                               run.data_parallel));
     under_way_.erase(place);
   } else {
     ASSIGN_OR_RETURN(dinput,
@@ -187,11 +186,11 @@ absl::Status Pipeline::Fail(const absl::Status& status) {
 absl::Status Pipeline::Train(v1::PipelineSchedule schedule,
                              const PipelineRun& run) {
   ++runs_;
-  return Fail(RunTraining(
-      MakePipelineSchedule(schedule,
-                           {place_.rank, place_.ranks, chunks(),
-                            static_cast<int>(run.micro_batches.size())}),
-      run));
+  return Fail(
+      RunTraining(MakePipelineSchedule(
+                      schedule, {place_.rank, place_.ranks, chunks(),
+                                 static_cast<int>(run.micro_batches.size())}),
+                  run));
 }
 
 absl::StatusOr<OwnedTensor> Pipeline::ForwardAll(
@@ -216,9 +215,9 @@ absl::StatusOr<OwnedTensor> Pipeline::ForwardAll(
       ASSIGN_OR_RETURN(result,
                        pass(model, run.context(batch), std::move(input)));
       if (model.has_head()) continue;
-      RETURN_IF_ERROR(Send({Direction::kForward, StageOf(chunk) + 1,
-                            action.micro_batch},
-                           std::move(result)));
+      RETURN_IF_ERROR(
+          Send({Direction::kForward, StageOf(chunk) + 1, action.micro_batch},
+               std::move(result)));
     }
   }
   RETURN_IF_ERROR(AwaitSends(0));
@@ -227,20 +226,19 @@ absl::StatusOr<OwnedTensor> Pipeline::ForwardAll(
 
 absl::Status Pipeline::Evaluate(const PipelineRun& run) {
   ++runs_;
-  return Fail(ForwardAll(run,
-                         [&](const TransformerModel& model,
-                             const PassContext& context, OwnedTensor input) {
-                           return model.Evaluate(context, std::move(input),
-                                                 run.sums, run.data_parallel);
-                         })
-                  .status());
+  return Fail(
+      ForwardAll(run, [&](const TransformerModel& model,
+                          const PassContext& context, OwnedTensor input) {
+        return model.Evaluate(context, std::move(input), run.sums,
+                              run.data_parallel);
+      }).status());
 }
 
 absl::StatusOr<OwnedTensor> Pipeline::Logits(const PipelineRun& run) {
   ++runs_;
-  absl::StatusOr<OwnedTensor> logits = ForwardAll(
-      run, [&](const TransformerModel& model, const PassContext& context,
-               OwnedTensor input) {
+  absl::StatusOr<OwnedTensor> logits =
+      ForwardAll(run, [&](const TransformerModel& model,
+                          const PassContext& context, OwnedTensor input) {
         return model.Logits(context, std::move(input), run.data_parallel);
       });
   RETURN_IF_ERROR(Fail(logits.status()));

@@ -66,8 +66,8 @@ class Pipeline {
   absl::Status Train(v1::PipelineSchedule schedule, const PipelineRun& run);
   // Forward alone.
   absl::Status Evaluate(const PipelineRun& run);
-  // Logits of the run's only micro-batch, on the ranks that have the head; empty
-  // elsewhere.
+  // Logits of the run's only micro-batch, on the ranks that have the head;
+  // empty elsewhere.
   absl::StatusOr<OwnedTensor> Logits(const PipelineRun& run);
 
  private:

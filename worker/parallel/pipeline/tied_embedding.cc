@@ -15,12 +15,11 @@ absl::Status AddOther(const PipelinePlace& place, Stream& stream,
                       const Tensor& gradient, uint64_t tag) {
   const bool first = place.rank == 0;
   const int other = first ? place.ranks - 1 : 0;
-  ASSIGN_OR_RETURN(const OwnedTensor theirs,
-                   AllocateTensor(stream, DType::kFloat32,
-                                  {gradient.elements()},
-                                  MemoryCategory::kBuffer, RowPadding::kDense));
-  const std::unique_ptr<Work> receive =
-      place.link->Receive(other, tag, theirs);
+  ASSIGN_OR_RETURN(
+      const OwnedTensor theirs,
+      AllocateTensor(stream, DType::kFloat32, {gradient.elements()},
+                     MemoryCategory::kBuffer, RowPadding::kDense));
+  const std::unique_ptr<Work> receive = place.link->Receive(other, tag, theirs);
   const std::unique_ptr<Work> send = place.link->Send(other, tag, gradient);
   const absl::Status status = [&]() -> absl::Status {
     RETURN_IF_ERROR(receive->Wait());
@@ -42,8 +41,7 @@ absl::Status SumTiedGradients(const PipelinePlace& place, Stream& stream,
   for (size_t s = 0; s < store.segments().size(); ++s) {
     const Segment& segment = store.segments()[s];
     if (!store.tensors()[segment.first_tensor].on_two_stages) continue;
-    RETURN_IF_ERROR(AddOther(place, stream,
-                             store.gradient(static_cast<int>(s)),
+    RETURN_IF_ERROR(AddOther(place, stream, store.gradient(static_cast<int>(s)),
                              SlotOfValues({kTagOfTied, step})));
   }
   return absl::OkStatus();
