@@ -47,6 +47,7 @@ struct Backend {
   // Attention.
   decltype(&ops::AttentionForward) attention_forward;
   decltype(&ops::AttentionBackward) attention_backward;
+  decltype(&ops::AttentionMerge) attention_merge;
 
   // Embedding.
   decltype(&ops::EmbeddingForward) embedding_forward;

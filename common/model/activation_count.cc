@@ -6,19 +6,31 @@
 #include "common/row_stride.h"
 
 namespace lockstep {
+namespace {
+
+// Of `rows` rows, padded, those of one rank.
+int64_t RowsOf(int64_t rows, const v1::Layout& layout, int64_t row_parts) {
+  const bool ring = layout.cp_kind() != v1::CONTEXT_PARALLEL_KIND_ULYSSES;
+  const int64_t chunks = layout.cp() == 1 ? 1 : layout.cp() * (ring ? 2 : 1);
+  const int64_t multiple = chunks * row_parts;
+  return (rows + multiple - 1) / multiple * multiple / layout.cp();
+}
+
+}  // namespace
 
 ActivationCounter::ActivationCounter(const ModelPart& part,
                                      const Portion& units, DType dtype,
-                                     int64_t rows, int64_t row_parts,
-                                     v1::ActivationCheckpoint checkpoint)
+                                     int64_t rows, const v1::Layout& layout)
     : part_(part),
       model_(part.local),
       units_(units),
       dtype_(dtype),
-      rows_((rows + row_parts - 1) / row_parts * row_parts),
-      own_rows_(rows_ / row_parts),
-      gathers_(row_parts > 1),
-      checkpoint_(checkpoint) {}
+      context_ranks_(layout.cp()),
+      context_kind_(layout.cp_kind()),
+      row_parts_(layout.sequence_parallel() ? layout.tp() : 1),
+      rows_(RowsOf(rows, layout, row_parts_)),
+      own_rows_(rows_ / row_parts_),
+      checkpoint_(layout.activation_checkpoint()) {}
 
 int64_t ActivationCounter::blocks() const {
   return units_.size() - (has_embedding() ? 1 : 0) - (has_head() ? 1 : 0);
@@ -45,6 +57,31 @@ int64_t ActivationCounter::Norm() const {
 int64_t ActivationCounter::Attention() const {
   return Activation(qkv_width()) + Activation(q_width()) +
          Statistics(model_.heads * rows_);
+}
+
+int64_t ActivationCounter::ContextForward() const {
+  if (context_ranks_ == 1) return 0;
+  if (context_kind_ == v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
+    // Packed for the others and whole, then the result and packed again.
+    return Activation(qkv_width()) +
+           std::max(Activation(qkv_width()), 2 * Activation(q_width())) +
+           context_ranks_ * 64;
+  }
+  // Two ranks' keys and values, and a part of the result.
+  const int64_t kv_width = 2 * model_.kv_heads * model_.head_width;
+  return 2 * Activation(kv_width) + Matrix(rows_ / 2, q_width(), dtype_) +
+         Statistics(model_.heads * rows_ / 2);
+}
+
+int64_t ActivationCounter::ContextBackward() const {
+  if (context_ranks_ == 1) return 0;
+  if (context_kind_ == v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
+    return 3 * Activation(qkv_width()) + 2 * Activation(q_width()) +
+           context_ranks_ * 64;
+  }
+  const int64_t kv_width = 2 * model_.kv_heads * model_.head_width;
+  return 4 * Activation(kv_width) + Matrix(rows_ / 2, q_width(), dtype_) +
+         Matrix(rows_ / 2, kv_width, dtype_);
 }
 
 int64_t ActivationCounter::FeedForward() const {
@@ -82,8 +119,10 @@ int64_t ActivationCounter::Saved() const {
 
 int64_t ActivationCounter::AtForward() const {
   if (blocks() == 0) return has_embedding() ? PartialSum() : Saved();
-  // The last two blocks have all, and the last one's result is being made.
-  int64_t saved = Own() + PartialSum();
+  // The last two blocks have all, and the last one's result is being made, or
+  // its attention, before the feed-forward part.
+  int64_t saved =
+      Own() + std::max(PartialSum(), ContextForward() - FeedForward() - Norm());
   for (int64_t block = 0; block < blocks(); ++block) {
     saved += block + 2 >= blocks() ? Block(block == 0) : Kept(block == 0);
   }
@@ -115,8 +154,9 @@ int64_t ActivationCounter::BackwardOf(int64_t saved) const {
   const int64_t gradients = Own() + (model_.dropout > 0 ? Own() : 0);
   const int64_t at_feed_forward = saved + PartialSum() + Gathered();
   const int64_t without_feed_forward = saved - FeedForward() - Norm() - Own();
-  const int64_t at_attention = without_feed_forward + Activation(q_width()) +
-                               std::max(Gathered(), Activation(qkv_width()));
+  const int64_t at_attention =
+      without_feed_forward + Activation(q_width()) +
+      std::max(Gathered(), Activation(qkv_width()) + ContextBackward());
   const int64_t at_projections = without_feed_forward - Attention() +
                                  Activation(qkv_width()) + PartialSum() +
                                  Gathered();

@@ -8,18 +8,17 @@
 
 #include "common/dtype.h"
 #include "common/model/model_part.h"
-#include "lockstep/v1/job.pb.h"
+#include "lockstep/v1/step_report.pb.h"
 
 namespace lockstep {
 
 // Of one micro-batch in one stage. All in bytes.
 class ActivationCounter {
  public:
-  // units: of `part`, those of the stage. rows: of the micro-batch; row_parts:
-  // in which the residual stream is cut. `part` must outlive it.
+  // units: of `part`, those of the stage. rows: of the micro-batch, all ranks'
+  // together. `part` must outlive it.
   ActivationCounter(const ModelPart& part, const Portion& units, DType dtype,
-                    int64_t rows, int64_t row_parts,
-                    v1::ActivationCheckpoint checkpoint);
+                    int64_t rows, const v1::Layout& layout);
 
   int64_t padded_rows() const { return rows_; }
   // One matrix of all rows, and of this rank's rows of the residual stream:
@@ -54,9 +53,12 @@ class ActivationCounter {
   int64_t Activation(int64_t cols) const { return Matrix(rows_, cols, dtype_); }
   int64_t Statistics(int64_t rows) const { return Vector(rows * 4); }
   // Own rows made whole.
-  int64_t Gathered() const { return gathers_ ? Whole() : 0; }
+  int64_t Gathered() const { return row_parts_ > 1 ? Whole() : 0; }
+  // What attention over other ranks' rows takes beside its input and result.
+  int64_t ContextForward() const;
+  int64_t ContextBackward() const;
   // This rank's part of a sum over ranks, and its rows of it.
-  int64_t PartialSum() const { return Whole() + (gathers_ ? Own() : 0); }
+  int64_t PartialSum() const { return Whole() + (row_parts_ > 1 ? Own() : 0); }
   // Row statistics and normed rows of one norm.
   int64_t Norm() const;
   int64_t Attention() const;
@@ -75,9 +77,11 @@ class ActivationCounter {
   const ModelSpec& model_;
   const Portion units_;
   const DType dtype_;
+  const int64_t context_ranks_;
+  const v1::ContextParallelKind context_kind_;
+  const int64_t row_parts_;
   const int64_t rows_;
   const int64_t own_rows_;
-  const bool gathers_;
   const v1::ActivationCheckpoint checkpoint_;
 };
 

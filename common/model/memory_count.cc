@@ -40,8 +40,7 @@ class RankCounter {
     for (const Portion& chunk : units_) {
       counters_.emplace_back(part_, chunk, ComputeDType(training.precision),
                              layout.micro_batch() * training.sequence_length,
-                             layout.sequence_parallel() ? layout.tp() : 1,
-                             layout.activation_checkpoint());
+                             layout);
     }
   }
 
@@ -73,6 +72,15 @@ class RankCounter {
   }
   // What micro-batches keep and take while the schedule runs.
   ActivationPeak Activations() const;
+  // Staged index tensors of a micro-batch.
+  int64_t IndexBytes(const ActivationCounter& counter) const {
+    const int64_t rows = counter.padded_rows();
+    if (layout_.cp() == 1) return rows * 4 * 6 + 64;
+    // Origins of all rows, and of each chunk what it has of each segment: as
+    // many as sequences, and one more where documents end.
+    const int64_t segments = 2 * layout_.micro_batch() + 2;
+    return rows * 4 * 6 + layout_.cp() * (rows * 8 + 2 * segments * 8) + 64;
+  }
   // On its way to and from other stages.
   int64_t Messages() const {
     if (layout_.pp() == 1) return 0;

@@ -197,6 +197,30 @@ absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks) {
   return status;
 }
 
+absl::Status CheckContextParallel(const ModelSpec& model,
+                                  const v1::Layout& layout) {
+  const int64_t cp = layout.cp();
+  if (cp == 1) return absl::OkStatus();
+  if (model.task == v1::TASK_CLASSIFICATION) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parallel.cp is ", cp,
+        ", but the task is classification: cp cuts the "
+        "long sequences of language models; dp or fsdp cut the batch"));
+  }
+  if (layout.cp_kind() != v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
+    return absl::OkStatus();
+  }
+  // A rank of tensor parallelism has at least so many key heads to give away.
+  const int64_t heads = model.kv_heads / layout.tp();
+  if (cp <= heads) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parallel.cp is ", cp,
+      " of kind ulysses, which gives each rank whole key "
+      "heads, but there are ",
+      heads, layout.tp() > 1 ? " for each rank of parallel.tp" : "",
+      " (model.kv_heads); at most ", heads, " would do, or cp_kind ring"));
+}
+
 bool ModelPart::Holds(int64_t unit) const {
   return std::any_of(chunks.begin(), chunks.end(), [&](const Portion& chunk) {
     return chunk.Contains(unit);

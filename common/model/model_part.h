@@ -13,6 +13,7 @@
 #include "common/model/logical_tensor.h"
 #include "common/model/portion.h"
 #include "common/spec/model_spec.h"
+#include "lockstep/v1/step_report.pb.h"
 
 namespace lockstep {
 
@@ -48,6 +49,10 @@ struct ModelPart {
 // INVALID_ARGUMENT, naming key, got and wanted, if a model can't be cut into
 // `ranks` parts.
 absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks);
+
+// The same of context parallelism, of a layout of which it has passed the rest.
+absl::Status CheckContextParallel(const ModelSpec& model,
+                                  const v1::Layout& layout);
 
 // Of a model that CheckTensorParallel has passed. `chunks`: none is all units.
 ModelPart PartOf(const ModelSpec& model, const TensorPlace& place = {},

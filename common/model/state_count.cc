@@ -8,8 +8,8 @@ namespace lockstep {
 
 StateCounter::StateCounter(const ModelPart& part, const TrainingSpec& training,
                            const v1::Layout& layout)
-    : ranks_(layout.fsdp()),
-      stage_(layout.fsdp() > 1 ? layout.zero_stage() : 0),
+    : ranks_(layout.fsdp() * layout.cp()),
+      stage_(ranks_ > 1 ? layout.zero_stage() : 0),
       replicas_(static_cast<int>(layout.dp())),
       copies_(training.precision == v1::PRECISION_BF16),
       tied_(part.tied() && layout.pp() == 1),

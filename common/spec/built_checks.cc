@@ -13,10 +13,6 @@ absl::Status NotBuilt(absl::string_view key, absl::string_view value) {
       absl::StrCat(key, ": ", value, " is not built yet"));
 }
 
-absl::Status CheckAxis(absl::string_view key, int64_t degree) {
-  return degree > 1 ? NotBuilt(key, absl::StrCat(degree)) : absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status CheckBuilt(const v1::JobSpec& spec) {
@@ -26,8 +22,6 @@ absl::Status CheckBuilt(const v1::JobSpec& spec) {
   if (spec.data().tokenizer().kind() == v1::TOKENIZER_KIND_HUGGINGFACE) {
     return NotBuilt("data.tokenizer.kind", "huggingface");
   }
-  const v1::ParallelSpec& parallel = spec.parallel();
-  RETURN_IF_ERROR(CheckAxis("parallel.cp", parallel.cp()));
   const v1::DeviceRange& devices = spec.resources().devices();
   if (devices.min() < devices.max()) {
     return NotBuilt("resources.devices",

@@ -31,31 +31,21 @@ struct Axis {
 
 int64_t DegreeOr1(bool present, int64_t degree) { return present ? degree : 1; }
 
-absl::Status CheckBuiltAxes(const v1::ParallelSpec& parallel) {
-  const Axis axes[] = {
-      {"parallel.cp", DegreeOr1(parallel.has_cp(), parallel.cp())}};
-  for (const Axis& axis : axes) {
-    if (axis.degree == 1) continue;
-    return absl::UnimplementedError(
-        absl::StrCat(axis.key, ": ", axis.degree, " is not built yet"));
-  }
-  return absl::OkStatus();
-}
-
 // Ranks by axis.
 struct Degrees {
   int64_t dp = 1;
   int64_t fsdp = 1;
+  int64_t cp = 1;
   int64_t tp = 1;
   int64_t pp = 1;
   // Ranks that see different samples, and all.
   int64_t shares() const { return dp * fsdp; }
-  int64_t ranks() const { return dp * fsdp * tp * pp; }
+  int64_t ranks() const { return dp * fsdp * cp * tp * pp; }
   // "dp 2 x fsdp 4": those above 1, or dp.
   std::string ToString() const {
     std::string text;
-    for (const Axis& axis :
-         {Axis{"dp", dp}, Axis{"fsdp", fsdp}, Axis{"tp", tp}, Axis{"pp", pp}}) {
+    for (const Axis& axis : {Axis{"dp", dp}, Axis{"fsdp", fsdp}, Axis{"cp", cp},
+                             Axis{"tp", tp}, Axis{"pp", pp}}) {
       if (axis.degree == 1) continue;
       absl::StrAppend(&text, text.empty() ? "" : " x ", axis.key, " ",
                       axis.degree);
@@ -85,10 +75,12 @@ absl::StatusOr<Degrees> ResolveDegrees(const v1::JobSpec& spec, int64_t devices,
   const v1::ParallelSpec& parallel = spec.parallel();
   const Degrees degrees = {DegreeOr1(parallel.has_dp(), parallel.dp()),
                            DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
+                           DegreeOr1(parallel.has_cp(), parallel.cp()),
                            DegreeOr1(parallel.has_tp(), parallel.tp()),
                            DegreeOr1(parallel.has_pp(), parallel.pp())};
   RETURN_IF_ERROR(CheckDegree("parallel.dp", degrees.dp));
   RETURN_IF_ERROR(CheckDegree("parallel.fsdp", degrees.fsdp));
+  RETURN_IF_ERROR(CheckDegree("parallel.cp", degrees.cp));
   RETURN_IF_ERROR(CheckDegree("parallel.tp", degrees.tp));
   RETURN_IF_ERROR(CheckDegree("parallel.pp", degrees.pp));
   if (degrees.shares() > global_batch) {
@@ -191,6 +183,7 @@ int64_t RequestedDevices(const v1::JobSpec& spec) {
   for (const int64_t degree : {DegreeOr1(parallel.has_dp(), parallel.dp()),
                                DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
                                DegreeOr1(parallel.has_cp(), parallel.cp()),
+                               DegreeOr1(parallel.has_cp(), parallel.cp()),
                                DegreeOr1(parallel.has_tp(), parallel.tp()),
                                DegreeOr1(parallel.has_pp(), parallel.pp())}) {
     product *= std::clamp<int64_t>(degree, 1, kMostDevices);
@@ -222,7 +215,6 @@ int64_t EstimatedVocabulary(const v1::JobSpec& spec) {
 absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
                                                  const v1::ClusterShape& shape,
                                                  DeviceUse use) {
-  RETURN_IF_ERROR(CheckBuiltAxes(spec.parallel()));
   if (shape.devices() < 1 || shape.devices() > kMostDevices) {
     return absl::InvalidArgumentError(
         absl::StrCat("the job is to run on ", shape.devices(),
@@ -241,8 +233,11 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
   layout.set_fsdp(degrees.fsdp);
   layout.set_zero_stage(
       spec.parallel().has_zero_stage() ? spec.parallel().zero_stage() : 3);
-  layout.set_cp(1);
-  layout.set_cp_kind(v1::CONTEXT_PARALLEL_KIND_RING);
+  layout.set_cp(degrees.cp);
+  layout.set_cp_kind(spec.parallel().cp_kind() ==
+                             v1::CONTEXT_PARALLEL_KIND_UNSPECIFIED
+                         ? v1::CONTEXT_PARALLEL_KIND_RING
+                         : spec.parallel().cp_kind());
   layout.set_tp(degrees.tp);
   layout.set_sequence_parallel(spec.parallel().has_sequence_parallel()
                                    ? spec.parallel().sequence_parallel()
@@ -272,6 +267,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
   ASSIGN_OR_RETURN(const ModelSpec model,
                    MakeModelSpec(spec, EstimatedVocabulary(spec), classes));
   RETURN_IF_ERROR(CheckTensorParallel(model, degrees.tp));
+  RETURN_IF_ERROR(CheckContextParallel(model, layout));
   RETURN_IF_ERROR(CheckPipeline(spec.parallel(), model, degrees));
   const TrainingSpec training = MakeTrainingSpec(spec);
   const uint64_t limit = LimitOf(spec, shape);

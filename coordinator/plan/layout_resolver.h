@@ -31,7 +31,6 @@ int64_t EstimatedVocabulary(const v1::JobSpec& spec);
 //   INVALID_ARGUMENT: degrees, devices and global batch contradict each other.
 //   FAILED_PRECONDITION: more devices are needed than there are, or even the
 //     smallest micro-batch doesn't fit; the message has the numbers.
-//   UNIMPLEMENTED: an axis that isn't built yet, named by its key.
 absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
                                                  const v1::ClusterShape& shape,
                                                  DeviceUse use);

@@ -98,7 +98,15 @@ absl::StatusOr<v1::JobSpec> ActionSpec(const v1::JobSpec& asked,
   if (attempt.has_value() && attempt->layout.has_layout()) {
     *spec.mutable_parallel() = ByHand(attempt->layout.layout());
   }
-  spec.mutable_parallel()->set_dp(1);
+  v1::ParallelSpec& parallel = *spec.mutable_parallel();
+  parallel.set_dp(1);
+  if (asked.action().has_generate() && parallel.cp() > 1) {
+    // A text under way has too few rows to cut: ranks share the states alone.
+    parallel.set_fsdp(parallel.fsdp() * parallel.cp());
+    parallel.set_cp(1);
+    spec.mutable_train()->set_global_batch(
+        std::max(spec.train().global_batch(), parallel.fsdp()));
+  }
   spec.mutable_resources()->clear_devices();
   return spec;
 }

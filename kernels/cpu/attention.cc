@@ -1,8 +1,10 @@
 #include "kernels/ops/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +27,10 @@ const char* At(const Tensor& x, int64_t row, int64_t column) {
 }
 char* MutableAt(const Tensor& x, int64_t row, int64_t column) {
   return RowPointer(x, row) + column * SizeOf(x.dtype());
+}
+
+int64_t OffsetAt(const Tensor& offsets, int64_t segment) {
+  return offsets.empty() ? 0 : offsets.data<int32_t>()[segment];
 }
 
 struct Arguments {
@@ -57,7 +63,8 @@ AttentionGroup Arguments::Group(int64_t segment, int64_t kv_head) const {
   group.scale = shape.softmax_scale;
   group.causal = shape.mask == AttentionMask::kCausal;
   group.window = shape.window;
-  group.shift = shape.query_offset - shape.key_offset;
+  group.shift = OffsetAt(shape.query_offsets, segment) -
+                OffsetAt(shape.key_offsets, segment);
   group.q = At(q, query, head * group.width);
   group.k = At(k, key, kv_head * group.width);
   group.v = At(v, key, kv_head * group.width);
@@ -212,6 +219,34 @@ absl::Status AttentionBackward(Stream& stream, const AttentionShape& shape,
     group.dv_stride = dv.row_stride();
     kernel(group, scratch.of(thread));
   });
+  return absl::OkStatus();
+}
+
+absl::Status AttentionMerge(Stream& stream, int64_t heads,
+                            const Tensor& part_out, const Tensor& part_lse,
+                            const Tensor& out, const Tensor& lse) {
+  CpuStream& cpu = AsCpu(stream);
+  const auto blend = cpu.kernels().elementwise->blend[TypeIndex(out.dtype())];
+  const int64_t width = out.cols() / heads;
+  cpu.pool().Ranges(
+      out.rows(), GrainRows(out.cols()), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          for (int64_t head = 0; head < heads; ++head) {
+            float& here = lse.data<float>()[head * lse.row_stride() + row];
+            const float there =
+                part_lse.data<float>()[head * part_lse.row_stride() + row];
+            // Neither sees a key, or the part doesn't: nothing changes.
+            if (there == -std::numeric_limits<float>::infinity()) continue;
+            const float most = std::max(here, there);
+            const float both =
+                most + std::log(std::exp(here - most) + std::exp(there - most));
+            char* to = MutableAt(out, row, head * width);
+            blend(std::exp(here - both), to, std::exp(there - both),
+                  At(part_out, row, head * width), to, width);
+            here = both;
+          }
+        }
+      });
   return absl::OkStatus();
 }
 

@@ -26,6 +26,7 @@ const Backend& CpuBackend() {
       .norm_backward = NormBackward,
       .attention_forward = AttentionForward,
       .attention_backward = AttentionBackward,
+      .attention_merge = AttentionMerge,
       .embedding_forward = EmbeddingForward,
       .embedding_backward = EmbeddingBackward,
       .segment_mean_forward = SegmentMeanForward,

@@ -32,6 +32,7 @@ decltype(ops::NormBackward) NormBackward;
 
 decltype(ops::AttentionForward) AttentionForward;
 decltype(ops::AttentionBackward) AttentionBackward;
+decltype(ops::AttentionMerge) AttentionMerge;
 
 decltype(ops::EmbeddingForward) EmbeddingForward;
 decltype(ops::EmbeddingBackward) EmbeddingBackward;

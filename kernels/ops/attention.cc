@@ -33,6 +33,10 @@ void CheckShape(const AttentionShape& shape, const Tensor& q, const Tensor& k,
   check.That(segments >= 0, "query_bounds is empty");
   check.Vector("query_bounds", shape.query_bounds, segments + 1, DType::kInt32);
   check.Vector("key_bounds", shape.key_bounds, segments + 1, DType::kInt32);
+  for (const Tensor* offsets : {&shape.query_offsets, &shape.key_offsets}) {
+    if (offsets->empty()) continue;
+    check.Vector("offsets", *offsets, segments, DType::kInt32);
+  }
   check.Dropout(shape.dropout, q.rows());
 }
 
@@ -62,6 +66,22 @@ absl::Status AttentionBackward(Stream& stream, const AttentionShape& shape,
   RETURN_IF_ERROR(check.status());
   return stream.backend().attention_backward(stream, shape, dout, q, k, v, out,
                                              lse, dq, dk, dv);
+}
+
+absl::Status AttentionMerge(Stream& stream, int64_t heads,
+                            const Tensor& part_out, const Tensor& part_lse,
+                            const Tensor& out, const Tensor& lse) {
+  ArgumentCheck check("attention merge", stream);
+  check.Float("out", out);
+  check.Matrix("part_out", part_out, out.rows(), out.cols(), out.dtype());
+  check.That(heads > 0 && out.cols() % heads == 0,
+             absl::StrCat("out has ", out.cols(), " columns, want whole heads",
+                          " of ", heads));
+  check.Matrix("lse", lse, heads, out.rows(), DType::kFloat32);
+  check.Matrix("part_lse", part_lse, heads, out.rows(), DType::kFloat32);
+  RETURN_IF_ERROR(check.status());
+  return stream.backend().attention_merge(stream, heads, part_out, part_lse,
+                                          out, lse);
 }
 
 }  // namespace lockstep::ops

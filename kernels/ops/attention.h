@@ -25,9 +25,11 @@ struct AttentionShape {
   AttentionMask mask = AttentionMask::kCausal;
   // A query sees this many keys up to its own, itself included; 0 is all.
   int64_t window = 0;
-  // Added to a row's index within its segment before the causal comparison.
-  int64_t query_offset = 0;
-  int64_t key_offset = 0;
+  // (segments,) int32 in device memory, or empty for 0: added to a row's index
+  // within its segment before the causal comparison. They are where the rows
+  // begin in their segment when each side has a part of it.
+  Tensor query_offsets;
+  Tensor key_offsets;
   // (segments + 1,) int32 in device memory, rising. key_bounds may be the same.
   Tensor query_bounds;
   Tensor key_bounds;
@@ -59,6 +61,14 @@ absl::Status AttentionBackward(Stream& stream, const AttentionShape& shape,
                                const Tensor& out, const Tensor& lse,
                                const Tensor& dq, const Tensor& dk,
                                const Tensor& dv);
+
+// Two attentions of the same queries over different keys as one over all of
+// them (Liu et al., arXiv:2310.01889, section 3; the blockwise softmax of
+// arXiv:2307.08691, section 3.1): out and lse become those of both.
+//   out, part_out: (N, H D)   lse, part_lse: (H, N) fp32
+absl::Status AttentionMerge(Stream& stream, int64_t heads,
+                            const Tensor& part_out, const Tensor& part_lse,
+                            const Tensor& out, const Tensor& lse);
 
 }  // namespace ops
 }  // namespace lockstep

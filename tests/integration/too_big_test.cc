@@ -110,10 +110,13 @@ class SplitJobTest : public ::testing::TestWithParam<SplitJob> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, SplitJobTest,
-    ::testing::Values(SplitJob{"Fsdp", 3, {"parallel.fsdp=3"}},
-                      SplitJob{"Tensor", 2, {"parallel.tp=2"}},
-                      SplitJob{"Pipeline", 3, {"parallel.pp=3"}},
-                      SplitJob{"Mix", 4, {"parallel.pp=2", "parallel.fsdp=2"}}),
+    ::testing::Values(
+        SplitJob{"Fsdp", 3, {"parallel.fsdp=3"}},
+        SplitJob{"Tensor", 2, {"parallel.tp=2"}},
+        SplitJob{"Pipeline", 3, {"parallel.pp=3"}},
+        SplitJob{"Ring", 2, {"parallel.cp=2"}},
+        SplitJob{"Ulysses", 2, {"parallel.cp=2", "parallel.cp_kind=ulysses"}},
+        SplitJob{"Mix", 4, {"parallel.pp=2", "parallel.fsdp=2"}}),
     [](const ::testing::TestParamInfo<SplitJob>& job) {
       return job.param.name;
     });

@@ -90,9 +90,11 @@ INSTANTIATE_TEST_SUITE_P(
          2,
          {"learning_rate"}},
         {"NotBuiltYet",
-         [](const TempDir&, json& job) { job["parallel"]["cp"] = 2; },
+         [](const TempDir&, json& job) {
+           job["model"] = {{"from", "a-folder"}};
+         },
          2,
-         {"cp", "not built yet"}},
+         {"model.from", "not built yet"}},
         {"MissingFile",
          [](const TempDir&, json& job) {
            job["data"]["train"]["path"] = "nowhere.txt";

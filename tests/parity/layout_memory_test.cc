@@ -42,6 +42,8 @@ struct MemoryCase {
   int64_t stage = 3;
   int64_t tp = 1;
   bool sequence_parallel = false;
+  int64_t cp = 1;
+  v1::ContextParallelKind cp_kind = v1::CONTEXT_PARALLEL_KIND_RING;
 };
 
 std::string NameOf(const ::testing::TestParamInfo<MemoryCase>& memory) {
@@ -49,7 +51,11 @@ std::string NameOf(const ::testing::TestParamInfo<MemoryCase>& memory) {
       memory.param.precision == v1::PRECISION_BF16 ? "Bf16" : "Fp32", "Fsdp",
       memory.param.fsdp, "Zero", memory.param.stage,
       memory.param.tp > 1 ? absl::StrCat("Tp", memory.param.tp) : "",
-      memory.param.sequence_parallel ? "Seq" : "");
+      memory.param.sequence_parallel ? "Seq" : "",
+      memory.param.cp == 1 ? ""
+      : memory.param.cp_kind == v1::CONTEXT_PARALLEL_KIND_RING
+          ? absl::StrCat("Ring", memory.param.cp)
+          : absl::StrCat("Ulysses", memory.param.cp));
 }
 
 class LayoutMemoryTest : public ::testing::TestWithParam<MemoryCase> {};
@@ -71,6 +77,8 @@ LayoutRun RunOf(const MemoryCase& memory) {
   run.layout.set_zero_stage(memory.stage);
   run.layout.set_tp(memory.tp);
   run.layout.set_sequence_parallel(memory.sequence_parallel);
+  run.layout.set_cp(memory.cp);
+  run.layout.set_cp_kind(memory.cp_kind);
   return run;
 }
 
@@ -110,7 +118,7 @@ TEST_P(LayoutMemoryTest, ThePlanCountsWhatIsKept) {
   }
 }
 
-// Tensor parallelism: savings follow the plan's count within 5 %.
+// Tensor and context parallelism: savings follow the plan's count within 5 %.
 class TensorMemoryTest : public LayoutMemoryTest {};
 
 TEST_P(TensorMemoryTest, SavingsFollowTheCount) {
@@ -183,6 +191,12 @@ std::vector<MemoryCase> TensorCases() {
       cases.push_back({precision, 1, 3, 2, sequence});
       cases.push_back({precision, 1, 3, 4, sequence});
       cases.push_back({precision, 2, 3, 2, sequence});
+    }
+    for (const v1::ContextParallelKind kind :
+         {v1::CONTEXT_PARALLEL_KIND_RING, v1::CONTEXT_PARALLEL_KIND_ULYSSES}) {
+      cases.push_back({precision, 1, 3, 1, false, 2, kind});
+      cases.push_back({precision, 1, 2, 1, false, 4, kind});
+      cases.push_back({precision, 1, 3, 2, true, 2, kind});
     }
   }
   return cases;

@@ -298,6 +298,79 @@ std::vector<LayoutCase> PipelineCases() {
   return cases;
 }
 
+// Context parallelism of both kinds: several segments, of lengths that don't
+// divide, across chunks; and mixes.
+std::vector<LayoutCase> ContextCases() {
+  std::vector<LayoutCase> cases;
+  const auto add = [&](const std::string& what, const LayoutRun& run) {
+    cases.push_back({absl::StrCat(what, NameOf(run.layout)), run});
+  };
+  for (const auto& [family, word] :
+       {std::pair{v1::MODEL_FAMILY_GPT2, "Gpt2"},
+        std::pair{v1::MODEL_FAMILY_LLAMA, "Llama"}}) {
+    for (const v1::ContextParallelKind kind :
+         {v1::CONTEXT_PARALLEL_KIND_RING, v1::CONTEXT_PARALLEL_KIND_ULYSSES}) {
+      const auto make = [&, family = family](int64_t dp, int64_t fsdp,
+                                             int64_t stage, int64_t cp,
+                                             int64_t micro_batch) {
+        LayoutRun run = MakeRun(family, dp, fsdp, stage, micro_batch);
+        run.layout.set_cp(cp);
+        run.layout.set_cp_kind(kind);
+        if (cp == 3) {
+          run.model.heads = 6;
+          run.model.head_width = 8;
+          run.model.kv_heads = family == v1::MODEL_FAMILY_LLAMA ? 3 : 6;
+        }
+        return run;
+      };
+      for (const int64_t stage : {1, 2, 3}) add(word, make(1, 1, stage, 2, 3));
+      add(word, make(1, 1, 3, 3, 10));
+      add(word, make(2, 1, 3, 2, 1));
+      add(word, make(1, 2, 2, 2, 2));
+      LayoutRun long_sequence = make(1, 1, 3, 2, 1);
+      long_sequence.length = 39;
+      long_sequence.global_batch = 4;
+      add(absl::StrCat(word, "Long"), long_sequence);
+      LayoutRun tensor = make(1, 1, 3, 2, 3);
+      tensor.layout.set_tp(2);
+      tensor.layout.set_sequence_parallel(true);
+      tensor.model.kv_heads = 4;
+      add(word, tensor);
+      LayoutRun pipeline = make(1, 1, 3, 2, 2);
+      pipeline.layout.set_pp(2);
+      pipeline.layout.set_schedule(v1::PIPELINE_SCHEDULE_1F1B);
+      add(word, pipeline);
+      LayoutRun bf16 = make(1, 1, 3, 2, 4);
+      bf16.training.precision = v1::PRECISION_BF16;
+      add(absl::StrCat(word, "Bf16"), bf16);
+      LayoutRun lamb = make(1, 2, 3, 2, 3);
+      lamb.training.optimizer.name = v1::OPTIMIZER_NAME_LAMB;
+      lamb.training.optimizer.learning_rate = 0.05;
+      add(absl::StrCat(word, "Lamb"), lamb);
+      LayoutRun selective = make(1, 1, 3, 2, 3);
+      selective.layout.set_activation_checkpoint(
+          v1::ACTIVATION_CHECKPOINT_SELECTIVE);
+      add(word, selective);
+      LayoutRun full = make(1, 1, 3, 2, 3);
+      full.layout.set_activation_checkpoint(v1::ACTIVATION_CHECKPOINT_FULL);
+      add(word, full);
+    }
+    LayoutRun four = MakeRun(family, 1, 1, 3, 2);
+    four.layout.set_cp(4);
+    four.layout.set_cp_kind(v1::CONTEXT_PARALLEL_KIND_RING);
+    add(word, four);
+    LayoutRun all = MakeRun(family, 1, 1, 3, 2);
+    all.layout.set_cp(2);
+    all.layout.set_cp_kind(v1::CONTEXT_PARALLEL_KIND_RING);
+    all.layout.set_tp(2);
+    all.layout.set_sequence_parallel(true);
+    all.layout.set_pp(2);
+    all.layout.set_schedule(v1::PIPELINE_SCHEDULE_ZERO_BUBBLE);
+    add(word, all);
+  }
+  return cases;
+}
+
 std::vector<LayoutCase> Cases() {
   std::vector<LayoutCase> cases;
   const auto add = [&](const std::string& what, const LayoutRun& run) {
@@ -343,6 +416,7 @@ std::vector<LayoutCase> Cases() {
   }
   for (const LayoutCase& layout : TensorCases()) cases.push_back(layout);
   for (const LayoutCase& layout : PipelineCases()) cases.push_back(layout);
+  for (const LayoutCase& layout : ContextCases()) cases.push_back(layout);
   return cases;
 }
 

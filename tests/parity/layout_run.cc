@@ -302,6 +302,16 @@ std::string NameOf(const v1::Layout& layout) {
     absl::StrAppend(&name, "Tp", layout.tp(),
                     layout.sequence_parallel() ? "Seq" : "");
   }
+  if (layout.cp() > 1) {
+    absl::StrAppend(&name,
+                    layout.cp_kind() == v1::CONTEXT_PARALLEL_KIND_ULYSSES
+                        ? "Ulysses"
+                        : "Ring",
+                    layout.cp());
+    if (layout.fsdp() == 1) {
+      absl::StrAppend(&name, "Zero", layout.zero_stage());
+    }
+  }
   if (layout.pp() > 1) {
     static constexpr const char* kSchedules[] = {"", "GPipe", "1F1B", "Inter",
                                                  "Zb"};

@@ -94,24 +94,37 @@ absl::StatusOr<std::unique_ptr<DeviceMesh>> DeviceMesh::Create(
                                factory));
     stride *= here.degree;
   }
-  RETURN_IF_ERROR(mesh->MakeDataGroup(factory));
+  ASSIGN_OR_RETURN(mesh->data_,
+                   mesh->Join("data", MeshAxis::kFsdp, MeshAxis::kDp, factory));
+  ASSIGN_OR_RETURN(mesh->states_, mesh->Join("states", MeshAxis::kCp,
+                                             MeshAxis::kFsdp, factory));
   RETURN_IF_ERROR(mesh->MakePeers(factory));
   return mesh;
 }
 
-absl::Status DeviceMesh::MakeDataGroup(GroupFactory& factory) {
-  const Axis& fsdp = Of(MeshAxis::kFsdp);
-  const Axis& dp = Of(MeshAxis::kDp);
-  if (fsdp.degree == 1 || dp.degree == 1) return absl::OkStatus();
-  // dp comes after fsdp in rank order.
-  const int stride = degree(MeshAxis::kTp) * degree(MeshAxis::kCp);
-  const int coordinate = dp.coordinate * fsdp.degree + fsdp.coordinate;
-  ASSIGN_OR_RETURN(
-      data_,
-      MakeGroup({"data", coordinate, dp.degree * fsdp.degree,
-                 absl::StrCat("data-of-rank-", rank_ - coordinate * stride)},
-                factory));
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<ProcessGroup>> DeviceMesh::Join(
+    const char* name, MeshAxis fast, MeshAxis slow,
+    GroupFactory& factory) const {
+  const Axis& inner = Of(fast);
+  const Axis& outer = Of(slow);
+  if (inner.degree == 1 || outer.degree == 1) return nullptr;
+  // Ranks from one to the next along the faster axis: the degrees before it.
+  int stride = 1;
+  for (MeshAxis axis : kRankOrder) {
+    if (axis == fast) break;
+    stride *= degree(axis);
+  }
+  const int coordinate = outer.coordinate * inner.degree + inner.coordinate;
+  return MakeGroup(
+      {name, coordinate, outer.degree * inner.degree,
+       absl::StrCat(name, "-of-rank-", rank_ - coordinate * stride)},
+      factory);
+}
+
+ProcessGroup* DeviceMesh::Joined(const std::unique_ptr<ProcessGroup>& made,
+                                 MeshAxis fast, MeshAxis slow) const {
+  if (made != nullptr) return made.get();
+  return &group(degree(fast) > 1 ? fast : slow);
 }
 
 absl::Status DeviceMesh::MakePeers(GroupFactory& factory) {
@@ -126,14 +139,10 @@ absl::Status DeviceMesh::MakePeers(GroupFactory& factory) {
   return absl::OkStatus();
 }
 
-ProcessGroup& DeviceMesh::data() const {
-  if (data_ != nullptr) return *data_;
-  return group(degree(MeshAxis::kFsdp) > 1 ? MeshAxis::kFsdp : MeshAxis::kDp);
-}
-
 void DeviceMesh::Abort() {
   world_->Abort();
   if (data_ != nullptr) data_->Abort();
+  if (states_ != nullptr) states_->Abort();
   if (peers_ != nullptr) peers_->Abort();
   for (Axis& axis : axes_) axis.group->Abort();
 }

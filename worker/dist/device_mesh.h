@@ -8,7 +8,7 @@
 // A rank's number counts its coordinates with tp fastest, then cp, fsdp, dp and
 // pp. Every axis has a group, of one rank where its degree is 1. All groups are
 // made up front, in one order on all ranks: the world, then tp to pp, then
-// fsdp x dp, then the links between pipeline stages.
+// fsdp x dp and cp x fsdp, then the links between pipeline stages.
 //
 // Threads: const functions may be called from any thread; Abort too.
 #ifndef LOCKSTEP_WORKER_DIST_DEVICE_MESH_H_
@@ -49,7 +49,13 @@ class DeviceMesh {
   ProcessGroup& group(MeshAxis axis) const { return *Of(axis).group; }
 
   // fsdp x dp: the ranks that see different samples, fsdp fastest.
-  ProcessGroup& data() const;
+  ProcessGroup& data() const {
+    return *Joined(data_, MeshAxis::kFsdp, MeshAxis::kDp);
+  }
+  // cp x fsdp: the ranks that share one replica's states, cp fastest.
+  ProcessGroup& states() const {
+    return *Joined(states_, MeshAxis::kCp, MeshAxis::kFsdp);
+  }
 
   // Between pipeline stages; null where there is one.
   PeerLink* peers() const { return peers_.get(); }
@@ -69,7 +75,12 @@ class DeviceMesh {
     return axes_[static_cast<size_t>(axis)];
   }
 
-  absl::Status MakeDataGroup(GroupFactory& factory);
+  // Of two axes side by side; null where one of them is all of it.
+  absl::StatusOr<std::unique_ptr<ProcessGroup>> Join(
+      const char* name, MeshAxis fast, MeshAxis slow,
+      GroupFactory& factory) const;
+  ProcessGroup* Joined(const std::unique_ptr<ProcessGroup>& made, MeshAxis fast,
+                       MeshAxis slow) const;
   absl::Status MakePeers(GroupFactory& factory);
 
   // Constant once Create has returned.
@@ -79,6 +90,7 @@ class DeviceMesh {
   std::array<Axis, kMeshAxes> axes_;
   // Null where one of the axes is all of it.
   std::unique_ptr<ProcessGroup> data_;
+  std::unique_ptr<ProcessGroup> states_;
   std::unique_ptr<PeerLink> peers_;
 };
 

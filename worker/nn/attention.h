@@ -10,17 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/model_part.h"
-#include "kernels/ops/attention.h"
 #include "worker/nn/linear.h"
 #include "worker/nn/parameter_store.h"
 #include "worker/nn/pass_context.h"
+#include "worker/nn/sequence_attention.h"
 
 namespace lockstep {
 
 struct AttentionActivations {
   OwnedTensor qkv;  // (N, (H + 2 KV) D), q and k rotated
   OwnedTensor out;  // (N, H D)
-  OwnedTensor lse;  // (H, N) fp32
+  OwnedTensor lse;  // of the softmax: see SequenceAttention
 };
 
 // What gradients of the matrices take, kept for later beside the activations.
@@ -55,24 +55,20 @@ class Attention {
                                 const AttentionGradients& later) const;
 
  private:
-  AttentionShape ShapeOf(const PassContext& context) const;
-  // Columns of a (N, (H + 2 KV) D) matrix.
-  Tensor Queries(const Tensor& qkv) const;
-  Tensor Keys(const Tensor& qkv) const;
-  Tensor Values(const Tensor& qkv) const;
-
   // Returns the gradient of qkv, rotated as they are.
   absl::StatusOr<OwnedTensor> BackwardOutput(
       const PassContext& context, const AttentionActivations& saved,
       const Tensor& dy, const AttentionGradients* later) const;
 
-  const int64_t heads_;
-  const int64_t kv_heads_;
-  const int64_t head_width_;
-  const int64_t first_head_;
+  int64_t query_width() const { return heads_.heads * heads_.head_width; }
+  // Queries and keys.
+  int64_t rotated_width() const {
+    return (heads_.heads + heads_.kv_heads) * heads_.head_width;
+  }
+
+  const AttentionHeads heads_;
   // Empty: positions are embedded.
   const std::optional<double> rope_theta_;
-  const uint64_t site_;
   const Linear qkv_;
   const Linear output_;
 };

@@ -10,6 +10,7 @@
 #include "kernels/stream.h"
 #include "lockstep/v1/job.pb.h"
 #include "worker/nn/device_batch.h"
+#include "worker/nn/sequence_attention.h"
 #include "worker/nn/tensor_regions.h"
 
 namespace lockstep {
@@ -22,6 +23,7 @@ struct PassContext {
   const StepScalars* scalars = nullptr;
   const DeviceBatch& batch;
   TensorRegions& regions;
+  SequenceAttention& attention;
   // Of dropout; 0 in evaluation.
   float dropout = 0.0f;
   uint64_t seed = 0;

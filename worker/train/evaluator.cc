@@ -24,12 +24,13 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
     const MicroBatch* batch = batches.Next();
     RETURN_IF_ERROR(state.pipeline->Evaluate(
         {stream,
-         *state.regions,
+         state.place,
          *state.parallel,
          {batch},
          [&](const DeviceBatch& staged) -> PassContext {
-           return {stream, ComputeDType(state.training_spec.precision), nullptr,
-                   staged, *state.regions};
+           return {stream,         ComputeDType(state.training_spec.precision),
+                   nullptr,        staged,
+                   *state.regions, *state.attention};
          },
          sums}));
     if (batch == nullptr) continue;
@@ -39,7 +40,7 @@ absl::StatusOr<v1::EvaluationReport> Evaluate(const RankContext& context,
     context.reporter.SetProgress(state.step, progress);
   }
   std::array<double, 2> totals = {sums.loss, static_cast<double>(sums.correct)};
-  if (!SpeaksForShare(context, state)) totals = {};
+  if (!LossCounts(context, state)) totals = {};
   RETURN_IF_ERROR(SumOverRanks(context.world, absl::MakeSpan(totals)));
 
   v1::EvaluationReport report;

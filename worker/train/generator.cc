@@ -82,18 +82,20 @@ absl::StatusOr<std::vector<float>> NextLogits(
     const std::vector<int32_t>& tokens, int64_t context_length) {
   const MicroBatch batch = LastTokens(tokens, context_length);
   LossSums unused;
-  ASSIGN_OR_RETURN(const OwnedTensor logits,
-                   state.pipeline->Logits(
-                       {stream,
-                        *state.regions,
-                        *state.parallel,
-                        {&batch},
-                        [&](const DeviceBatch& staged) -> PassContext {
-                          return {stream,
-                                  ComputeDType(state.training_spec.precision),
-                                  nullptr, staged, *state.regions};
-                        },
-                        unused}));
+  ASSIGN_OR_RETURN(
+      const OwnedTensor logits,
+      state.pipeline->Logits(
+          {stream,
+           state.place,
+           *state.parallel,
+           {&batch},
+           [&](const DeviceBatch& staged) -> PassContext {
+             return {
+                 stream,         ComputeDType(state.training_spec.precision),
+                 nullptr,        staged,
+                 *state.regions, *state.attention};
+           },
+           unused}));
   if (logits.empty()) return std::vector<float>();
   std::vector<float> host(logits->cols());
   // One row: dense whatever its stride.

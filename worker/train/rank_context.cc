@@ -4,9 +4,9 @@ namespace lockstep {
 
 RankGroups GroupsOf(const DeviceMesh& mesh) {
   return {.world = mesh.world(),
-          .data = mesh.data(),
-          .shards = mesh.group(MeshAxis::kFsdp),
+          .shards = mesh.states(),
           .replicas = mesh.group(MeshAxis::kDp),
+          .sequence = mesh.group(MeshAxis::kCp),
           .tensor = mesh.group(MeshAxis::kTp),
           .stages = mesh.group(MeshAxis::kPp),
           .peers = mesh.peers()};
@@ -14,16 +14,16 @@ RankGroups GroupsOf(const DeviceMesh& mesh) {
 
 RankGroups OneRankGroups(ProcessGroup& group) {
   return {.world = group,
-          .data = group,
           .shards = group,
           .replicas = group,
+          .sequence = group,
           .tensor = group,
           .stages = group};
 }
 
 void RankGroups::AbortAll() const {
   for (ProcessGroup* group :
-       {&world, &data, &shards, &replicas, &tensor, &stages}) {
+       {&world, &shards, &replicas, &sequence, &tensor, &stages}) {
     group->Abort();
   }
   if (peers != nullptr) peers->Abort();

@@ -38,13 +38,12 @@ class Reporter {
 struct RankGroups {
   // All ranks of the job.
   ProcessGroup& world;
-  // Those that see different samples; among them those that share one replica's
-  // states, by the layout's zero_stage, and those that hold the same part of
-  // them.
-  ProcessGroup& data;
+  // Those that share one replica's states, by the layout's zero_stage, and
+  // those that hold the same part of them.
   ProcessGroup& shards;
   ProcessGroup& replicas;
-  // Those that share each layer.
+  // Those that share each sequence, and those that share each layer.
+  ProcessGroup& sequence;
   ProcessGroup& tensor;
   // Those that have the other stages of this rank's layers; `peers` is null
   // where there is one stage.

@@ -58,7 +58,7 @@ absl::Status TrainStep::PublishScalars() {
 
 PipelineRun TrainStep::RunOf(const StepBatch& batch, LossSums& sums) {
   PipelineRun run = {context_.device.stream(),
-                     *state_.regions,
+                     state_.place,
                      *state_.parallel,
                      {},
                      nullptr,
@@ -77,6 +77,7 @@ PipelineRun TrainStep::RunOf(const StepBatch& batch, LossSums& sums) {
             device_scalars_->data<StepScalars>(),
             staged,
             *state_.regions,
+            *state_.attention,
             static_cast<float>(state_.model_spec.dropout),
             state_.training_spec.seed,
             context_.layout.activation_checkpoint()};
@@ -103,7 +104,9 @@ absl::StatusOr<StepResult> TrainStep::AccumulateGradients(
   RETURN_IF_ERROR(SumTiedGradients(state_.pipeline->place(), stream,
                                    *state_.store, ++reductions_));
   std::array<double, 2> totals = {sums.loss, static_cast<double>(batch.rows)};
-  if (!SpeaksForShare(context_, state_)) totals = {};
+  if (!LossCounts(context_, state_)) totals = {};
+  // Rows are a share's, losses a rank's own rows'.
+  if (context_.sequence.rank() > 0) totals[1] = 0.0;
   RETURN_IF_ERROR(SumOverRanks(context_.world, absl::MakeSpan(totals)));
   StepResult result;
   result.loss = totals[0] /

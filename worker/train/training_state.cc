@@ -8,6 +8,7 @@
 #include "common/model/pipeline_stages.h"
 #include "common/spec/job_spec.h"
 #include "common/status_macros.h"
+#include "worker/parallel/context/context_parallel.h"
 #include "worker/parallel/tensor/gradient_sum.h"
 #include "worker/parallel/tensor/tensor_parallel.h"
 #include "worker/train/gather.h"
@@ -33,7 +34,7 @@ absl::StatusOr<std::vector<Portion>> UnitsOf(const RankContext& context,
 
 }  // namespace
 
-bool SpeaksForShare(const RankContext& context, const TrainingState& state) {
+bool LossCounts(const RankContext& context, const TrainingState& state) {
   return context.tensor.rank() == 0 && state.pipeline->has_head();
 }
 
@@ -73,6 +74,7 @@ absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
                 static_cast<int>(context.layout.zero_stage())};
   }
   RETURN_IF_ERROR(CheckTensorParallel(model, context.tensor.size()));
+  RETURN_IF_ERROR(CheckContextParallel(model, context.layout));
   const SequenceParallel sequence = context.layout.sequence_parallel()
                                         ? SequenceParallel::kOn
                                         : SequenceParallel::kOff;
@@ -108,6 +110,9 @@ absl::StatusOr<TrainingState> MakeTrainingState(const RankContext& context,
                     context.peers},
       std::move(stages));
   state.regions = MakeTensorRegions(context.tensor, sequence);
+  const v1::ContextParallelKind kind = context.layout.cp_kind();
+  state.attention = MakeSequenceAttention(context.sequence, kind);
+  state.place = {CutOf(context.sequence, kind), state.regions->row_part()};
   state.parallel = WithGradientSum(
       context.tensor, *state.store,
       MakeDataParallel(shards, context.replicas, stream, *state.store,

@@ -30,6 +30,10 @@ struct TrainingState {
   std::unique_ptr<Pipeline> pipeline;
   // What the ranks that share its layers do together.
   std::unique_ptr<TensorRegions> regions;
+  // What those that share its sequences do.
+  std::unique_ptr<SequenceAttention> attention;
+  // This rank's part of a micro-batch.
+  BatchPlace place;
   // Goes along on every pass of the model.
   std::unique_ptr<DataParallel> parallel;
   // Optimizer steps done, and samples of the global sequence used.
@@ -37,9 +41,8 @@ struct TrainingState {
   int64_t data_position = 0;
 };
 
-// Whether this rank is the one of its share whose losses and rows count: others
-// have the same, or none.
-bool SpeaksForShare(const RankContext& context, const TrainingState& state);
+// Whether the loss that this rank finds counts: others find the same, or none.
+bool LossCounts(const RankContext& context, const TrainingState& state);
 
 // Adds over the ranks that hold parts of a replica of `model`; null where one
 // holds all. `store` and the groups of `context` must outlive it.

@@ -162,6 +162,17 @@ void RotaryRow(void* x, int64_t heads, int64_t half, const float* cosines,
   }
 }
 
+template <typename T>
+void Blend(float a, const void* x, float b, const void* y, void* out,
+           int64_t n) {
+  const T* first = static_cast<const T*>(x);
+  const T* second = static_cast<const T*>(y);
+  T* o = static_cast<T*>(out);
+  ForEach(n, [&](int64_t i, auto part) {
+    Store(o + i, Load(first + i, part) * a + Load(second + i, part) * b, part);
+  });
+}
+
 }  // namespace
 
 const ElementwiseKernels kElementwiseKernels = {
@@ -170,6 +181,7 @@ const ElementwiseKernels kElementwiseKernels = {
     .to_fp32 = ToFp32,
     .add = {Add<float>, Add<Bf16>},
     .scale = Scale,
+    .blend = {Blend<float>, Blend<Bf16>},
     .gelu_forward = {GeluForward<float>, GeluForward<Bf16>},
     .gelu_backward = {GeluBackward<float>, GeluBackward<Bf16>},
     .swiglu_forward = {SwigluForward<float>, SwigluForward<Bf16>},

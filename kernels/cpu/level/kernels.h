@@ -36,6 +36,9 @@ struct ElementwiseKernels {
   void (*to_fp32)(const Bf16* x, float* out, int64_t n);
   void (*add[2])(const void* a, const void* b, void* out, int64_t n);
   void (*scale)(float factor, float* x, int64_t n);
+  // out = a * x + b * y
+  void (*blend[2])(float a, const void* x, float b, const void* y, void* out,
+                   int64_t n);
   void (*gelu_forward[2])(const void* x, void* out, int64_t n);
   void (*gelu_backward[2])(const void* dout, const void* x, void* dx,
                            int64_t n);

@@ -215,7 +215,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(LaterFeature{"model={from:\tdir}", "model.from"},
                       LaterFeature{"data.tokenizer.kind=huggingface",
                                    "data.tokenizer.kind"},
-                      LaterFeature{"parallel.cp=2", "parallel.cp"},
                       LaterFeature{"resources.devices={min:\t1,max:\t2}",
                                    "resources.devices"}));
 

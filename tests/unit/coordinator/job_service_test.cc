@@ -45,7 +45,7 @@ TEST_F(JobServiceTest, RefusedSpecSaysWhy) {
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("train.global_batch"));
   request = Request();
-  request.mutable_spec()->mutable_parallel()->set_cp(2);
+  request.mutable_spec()->mutable_model()->set_from("dir");
   status = TrySubmit(request, &response);
   EXPECT_EQ(status.error_code(), grpc::UNIMPLEMENTED);
   EXPECT_THAT(status.error_message(), HasSubstr("not built yet"));

@@ -182,28 +182,37 @@ TEST(LayoutResolverTest, SaysWhichShardingWouldFit) {
                              HasSubstr("parallel {fsdp: "))));
 }
 
-struct UnbuiltAxis {
-  const char* key;
-  void (v1::ParallelSpec::*set)(int64_t);
-};
-
-class LayoutResolverAxisTest : public ::testing::TestWithParam<UnbuiltAxis> {};
-
-TEST_P(LayoutResolverAxisTest, IsNotBuiltYet) {
+TEST(LayoutResolverTest, ContextParallelRanksShareSequencesAndStates) {
   v1::JobSpec spec = FilledSpec();
-  (spec.mutable_parallel()->*GetParam().set)(2);
-  FillDefaults(spec);
-  EXPECT_THAT(
-      ResolveLayout(spec, Shape(2), DeviceUse::kExact),
-      StatusIs(absl::StatusCode::kUnimplemented,
-               AllOf(HasSubstr(std::string("parallel.") + GetParam().key),
-                     HasSubstr("not built yet"))));
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout one,
+                       ResolveLayout(spec, Shape(1), DeviceUse::kExact));
+  spec.mutable_parallel()->set_cp(2);
+  ASSERT_OK_AND_ASSIGN(const v1::ResolvedLayout resolved,
+                       ResolveLayout(spec, Shape(2), DeviceUse::kExact));
+  EXPECT_EQ(resolved.world_size(), 2);
+  EXPECT_EQ(resolved.layout().cp_kind(), v1::CONTEXT_PARALLEL_KIND_RING);
+  EXPECT_EQ(resolved.layout().micro_batch(), 8);
+  EXPECT_LT(resolved.predicted_memory().optimizer_bytes(),
+            0.6 * one.predicted_memory().optimizer_bytes());
+  EXPECT_LT(resolved.predicted_memory().activations_bytes(),
+            one.predicted_memory().activations_bytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LayoutResolverAxisTest,
-                         ::testing::Values(UnbuiltAxis{
-                             "cp", &v1::ParallelSpec::set_cp}),
-                         [](const auto& info) { return info.param.key; });
+TEST(LayoutResolverTest, ContextParallelThatCannotWorkIsRefused) {
+  v1::JobSpec spec = FilledSpec();
+  const int64_t heads = spec.model().heads();
+  spec.mutable_parallel()->set_cp(heads + 1);
+  spec.mutable_parallel()->set_cp_kind(v1::CONTEXT_PARALLEL_KIND_ULYSSES);
+  EXPECT_THAT(ResolveLayout(spec, Shape(heads + 1), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("or cp_kind ring"),
+                             HasSubstr(absl::StrCat("at most ", heads)))));
+  spec.set_task(v1::TASK_CLASSIFICATION);
+  spec.mutable_parallel()->set_cp(2);
+  EXPECT_THAT(ResolveLayout(spec, Shape(2), DeviceUse::kExact),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the task is classification")));
+}
 
 TEST(LayoutResolverTest, TensorParallelRanksShareSamples) {
   v1::JobSpec spec = FilledSpec();

@@ -124,7 +124,8 @@ void SetReferenceDropout(Layout& layout) {
 // An AttentionShape and the device memory it points to.
 struct DeviceShape {
   AttentionShape shape;
-  OwnedTensor query_bounds, key_bounds, sample, position;
+  OwnedTensor query_bounds, key_bounds, query_offsets, key_offsets;
+  OwnedTensor sample, position;
   StepScalars scalars;
 };
 
@@ -141,8 +142,15 @@ void Fill(Stream& stream, const Layout& layout, int64_t queries,
   shape.mask =
       reference.causal ? AttentionMask::kCausal : AttentionMask::kBidirectional;
   shape.window = reference.window;
-  shape.query_offset = reference.query_offset;
-  shape.key_offset = reference.key_offset;
+  const size_t segments = reference.query_bounds.size() - 1;
+  const auto offsets = [&](int64_t offset) {
+    return UploadInts(
+        stream, std::vector<int32_t>(segments, static_cast<int32_t>(offset)));
+  };
+  device.query_offsets = offsets(reference.query_offset);
+  device.key_offsets = offsets(reference.key_offset);
+  shape.query_offsets = device.query_offsets;
+  shape.key_offsets = device.key_offsets;
   shape.query_bounds = device.query_bounds;
   shape.key_bounds = device.key_bounds;
   for (size_t s = 0; s + 1 < reference.query_bounds.size(); ++s) {

@@ -212,7 +212,7 @@ TEST_P(ColumnSumTest, SumsRowsOfEveryColumn) {
            {1, 1}, {5, 17}, {64, 128}, {65, 129}, {333, 300}, {0, 9}}) {
     const Matrix x = RandomMatrix(rows, cols, dtype(), 8);
     const Matrix start = RandomMatrix(1, cols, DType::kFloat32, 9);
-    const auto got = Run([&](Stream& stream) {
+    const auto got = Run([&, cols = cols](Stream& stream) {
       OwnedTensor in = Upload(stream, x, dtype());
       OwnedTensor out = EmptyVector(stream, cols, DType::kFloat32);
       OwnedTensor sum = UploadVector(stream, start.values, DType::kFloat32);

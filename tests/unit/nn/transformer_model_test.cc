@@ -157,6 +157,7 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
   ReferenceParameters parameters_;
   MicroBatch batch_;
   LocalRegions regions_;
+  LocalAttention attention_;
   StepScalars scalars_;
   double valid_ = 0.0;
 };
@@ -164,9 +165,9 @@ class TransformerModelTest : public ::testing::TestWithParam<ModelCase> {
 TEST_P(TransformerModelTest, LossAndGradientsAgreeWithFp64Differences) {
   const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
-                       StageBatch(stream(), batch_, RowPart()));
-  const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
-                            regions_};
+                       StageBatch(stream(), batch_, BatchPlace()));
+  const PassContext pass = {stream(), GetParam().dtype, &scalars_,
+                            staged,   regions_,         attention_};
   LossSums sums;
   RecordingObserver observer;
   ASSERT_OK(ForwardBackward(model, pass, sums, observer));
@@ -211,8 +212,9 @@ TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
   }
   const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
-                       StageBatch(stream(), batch_, RowPart()));
-  PassContext pass = {stream(), DType::kFloat32, &scalars_, staged, regions_};
+                       StageBatch(stream(), batch_, BatchPlace()));
+  PassContext pass = {stream(), DType::kFloat32, &scalars_,
+                      staged,   regions_,        attention_};
   pass.dropout = 0.3f;
   pass.seed = 9;
   NoObserver observer;
@@ -256,9 +258,9 @@ TEST_P(TransformerModelTest, GradientsWithDropoutAgreeWithDifferences) {
 TEST_P(TransformerModelTest, EvaluationGivesTheTrainingLossWithoutDropout) {
   const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
-                       StageBatch(stream(), batch_, RowPart()));
-  const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
-                            regions_};
+                       StageBatch(stream(), batch_, BatchPlace()));
+  const PassContext pass = {stream(), GetParam().dtype, &scalars_,
+                            staged,   regions_,         attention_};
   LossSums trained, evaluated;
   NoObserver observer;
   ASSERT_OK(ForwardBackward(model, pass, trained, observer));
@@ -272,9 +274,9 @@ TEST_P(TransformerModelTest, ActivationsAreFreedAfterEachPass) {
   const int64_t before = device_->allocator().Use().total.live_bytes;
   {
     ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
-                         StageBatch(stream(), batch_, RowPart()));
-    const PassContext pass = {
-        stream(), GetParam().dtype, &scalars_, staged, regions_, 0.1f, 9};
+                         StageBatch(stream(), batch_, BatchPlace()));
+    const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
+                              regions_, attention_,       0.1f,      9};
     LossSums sums;
     NoObserver observer;
     ASSERT_OK(ForwardBackward(model, pass, sums, observer));
@@ -291,9 +293,9 @@ TEST_P(TransformerModelTest, MicroBatchesAddUpToTheBatch) {
   // The same batch twice gives twice the gradient.
   const TransformerModel model(PartOf(spec_), AllUnits(spec_), *store_);
   ASSERT_OK_AND_ASSIGN(const DeviceBatch staged,
-                       StageBatch(stream(), batch_, RowPart()));
-  const PassContext pass = {stream(), GetParam().dtype, &scalars_, staged,
-                            regions_};
+                       StageBatch(stream(), batch_, BatchPlace()));
+  const PassContext pass = {stream(), GetParam().dtype, &scalars_,
+                            staged,   regions_,         attention_};
   LossSums sums;
   NoObserver observer;
   ASSERT_OK(ForwardBackward(model, pass, sums, observer));

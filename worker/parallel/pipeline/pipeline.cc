@@ -44,11 +44,10 @@ absl::Status Pipeline::BeginReceive(const Key& key, const PipelineRun& run) {
   // As the stage beside it allocates what it sends.
   const DeviceBatch none;
   const PassContext context = run.context(none);
-  const int64_t parts = run.regions.row_part().parts;
-  const int64_t rows = (batch->rows() + parts - 1) / parts;
   Message message;
   ASSIGN_OR_RETURN(message.tensor,
-                   context.Activation(rows, models_.front()->width()));
+                   context.Activation(run.place.ResidualRows(batch->rows()),
+                                      models_.front()->width()));
   const int from = RankOf(key.direction == Direction::kForward ? key.stage - 1
                                                                : key.stage + 1);
   message.work =
@@ -104,7 +103,7 @@ absl::Status Pipeline::Act(const PipelineAction& action,
     ASSIGN_OR_RETURN(
         way.batch,
         StageBatch(run.stream, *run.micro_batches[action.micro_batch],
-                   run.regions.row_part()));
+                   run.place));
     ASSIGN_OR_RETURN(OwnedTensor input, Take(NeededBy(action), run));
     ASSIGN_OR_RETURN(OwnedTensor output,
                      model.Forward(run.context(way.batch), std::move(input),
@@ -208,9 +207,9 @@ absl::StatusOr<OwnedTensor> Pipeline::ForwardAll(
         RETURN_IF_ERROR(model.VisitEvaluate(run.data_parallel));
         continue;
       }
-      ASSIGN_OR_RETURN(const DeviceBatch batch,
-                       StageBatch(run.stream, *run.micro_batches[i],
-                                  run.regions.row_part()));
+      ASSIGN_OR_RETURN(
+          const DeviceBatch batch,
+          StageBatch(run.stream, *run.micro_batches[i], run.place));
       ASSIGN_OR_RETURN(OwnedTensor input, Take(NeededBy(action), run));
       ASSIGN_OR_RETURN(result,
                        pass(model, run.context(batch), std::move(input)));

@@ -40,7 +40,8 @@ struct PipelinePlace {
 // How the micro-batches of one run are computed.
 struct PipelineRun {
   Stream& stream;
-  TensorRegions& regions;
+  // This rank's part of each micro-batch.
+  BatchPlace place;
   DataParallel& data_parallel;
   // In host memory; null where this share has none and only takes part. All
   // stages of a share have the same ones.

@@ -75,10 +75,9 @@ TEST(ModelPartTest, RunsOfAColumnPartAreRowByRow) {
   ForEachRun(tensor, 2, 7, [&](int64_t whole, int64_t held, int64_t count) {
     runs.push_back({whole, held, count});
   });
-  EXPECT_THAT(runs, ::testing::ElementsAre(
-                        ::testing::ElementsAre(7, 2, 2),
-                        ::testing::ElementsAre(15, 4, 4),
-                        ::testing::ElementsAre(25, 8, 1)));
+  EXPECT_THAT(runs, ::testing::ElementsAre(::testing::ElementsAre(7, 2, 2),
+                                           ::testing::ElementsAre(15, 4, 4),
+                                           ::testing::ElementsAre(25, 8, 1)));
 }
 
 TEST(PipelineStagesTest, StagesCoverTheUnitsAndBalanceCosts) {

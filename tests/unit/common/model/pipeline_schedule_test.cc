@@ -80,8 +80,8 @@ TEST_P(PipelineScheduleTest, NoRankWaitsForEver) {
               beside >= 0 && beside < stages &&
               !done.count({backward, beside, action.micro_batch});
           if (waits) break;
-          ASSERT_TRUE(!backward || done.count({false, stage,
-                                               action.micro_batch}));
+          ASSERT_TRUE(!backward ||
+                      done.count({false, stage, action.micro_batch}));
           done.insert({backward, stage, action.micro_batch});
         } else {
           ASSERT_TRUE(done.count({true, stage, action.micro_batch}));
@@ -122,8 +122,8 @@ TEST_P(PipelineScheduleTest, HoldsNoMoreMicroBatchesThanItsPaperSays) {
         break;
       default:
         if (of.micro_batches % of.ranks == 0) {
-          EXPECT_LE(most, (of.ranks - rank - 1) * 2 +
-                              (of.chunks - 1) * of.ranks + 1);
+          EXPECT_LE(most,
+                    (of.ranks - rank - 1) * 2 + (of.chunks - 1) * of.ranks + 1);
         }
     }
   }
@@ -203,13 +203,14 @@ std::vector<ScheduleCase> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, PipelineScheduleTest, ::testing::ValuesIn(Cases()),
-    [](const ::testing::TestParamInfo<ScheduleCase>& of) {
-      return absl::StrCat("Schedule", of.param.kind, "Ranks", of.param.ranks,
-                          "Chunks", of.param.chunks, "MicroBatches",
-                          of.param.micro_batches);
-    });
+INSTANTIATE_TEST_SUITE_P(Shapes, PipelineScheduleTest,
+                         ::testing::ValuesIn(Cases()),
+                         [](const ::testing::TestParamInfo<ScheduleCase>& of) {
+                           return absl::StrCat(
+                               "Schedule", of.param.kind, "Ranks",
+                               of.param.ranks, "Chunks", of.param.chunks,
+                               "MicroBatches", of.param.micro_batches);
+                         });
 
 }  // namespace
 }  // namespace lockstep
