@@ -46,9 +46,10 @@ class SilentReporter : public Reporter {
   void SetProgress(int64_t step, v1::Progress progress) override {}
 };
 
-// Sample `s` of the global sequence: its length and its invalid targets depend
-// on s alone.
-void AppendSample(const LayoutRun& run, int64_t s, MicroBatch& batch) {
+// Sample `number` of the global sequence: its length and its invalid targets
+// depend on that alone.
+void AppendSample(const LayoutRun& run, int64_t number, MicroBatch& batch) {
+  const int64_t s = run.distinct > 0 ? number % run.distinct : number;
   const ModelSpec& spec = run.model;
   const auto length =
       static_cast<int32_t>(run.length > 0 ? run.length : 5 + (s * 7) % 31);
@@ -57,7 +58,7 @@ void AppendSample(const LayoutRun& run, int64_t s, MicroBatch& batch) {
         static_cast<int32_t>((s * 31 + t * t * 7 + t) % spec.vocabulary));
     batch.positions.push_back(t);
     batch.sample_positions.push_back(t);
-    batch.samples.push_back(static_cast<uint32_t>(s));
+    batch.samples.push_back(static_cast<uint32_t>(number));
     if (spec.task == v1::TASK_LANGUAGE_MODEL) {
       batch.targets.push_back(
           (t + s) % 5 == 0

@@ -25,6 +25,8 @@ struct LayoutRun {
   int64_t global_batch = 10;
   // Tokens of every sample; 0: they differ.
   int64_t length = 0;
+  // Samples after which the same ones come again; 0: they never do.
+  int64_t distinct = 0;
   int steps = 1;
   // A checkpoint to go on from, and a folder to leave one in; empty: none.
   std::string load_from;

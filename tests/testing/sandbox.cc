@@ -14,8 +14,6 @@
 namespace lockstep {
 namespace testing {
 
-bool IsFullTest() { return std::getenv("LOCKSTEP_TEST_FULL") != nullptr; }
-
 nlohmann::json CommandResult::Json() const {
   return nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
 }

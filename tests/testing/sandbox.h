@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/child_process.h"
+#include "tests/testing/full_test.h"
 #include "tests/testing/process_list.h"
 #include "tests/testing/temp_dir.h"
 
@@ -31,9 +32,6 @@ namespace testing {
 // How long one command may take, unless a test says otherwise. Generous: it
 // only bounds what hangs.
 inline constexpr absl::Duration kCommandTimeout = absl::Seconds(90);
-
-// Whether the long forms of tests are asked for (`./dev test --full`).
-bool IsFullTest();
 
 struct CommandResult {
   // The exit code; 128 + the signal; or -1 when it had to be killed because it

@@ -1,7 +1,7 @@
 // SequenceAttention: attention of a rank's rows over whole sequences, of which
-// context parallelism gives each rank some rows. The model calls it with its own
-// rows; it is all that the model knows of the others'.
-// Threads: the one that computes. All ranks call the same in the same order.
+// context parallelism gives each rank some rows. The model calls it with its
+// own rows; it is all that the model knows of the others'. Threads: the one
+// that computes. All ranks call the same in the same order.
 #ifndef LOCKSTEP_WORKER_NN_SEQUENCE_ATTENTION_H_
 #define LOCKSTEP_WORKER_NN_SEQUENCE_ATTENTION_H_
 
@@ -41,8 +41,8 @@ AttentionShape ShapeOf(const PassContext& context, const AttentionHeads& heads);
 class SequenceAttention {
  public:
   virtual ~SequenceAttention() = default;
-  // Writes out, (n, H D), from qkv, (n, (H + 2 KV) D), and returns what backward
-  // takes of the softmax: log-sum-exps.
+  // Writes out, (n, H D), from qkv, (n, (H + 2 KV) D), and returns what
+  // backward takes of the softmax: log-sum-exps.
   virtual absl::StatusOr<OwnedTensor> Forward(const PassContext& context,
                                               const AttentionHeads& heads,
                                               const Tensor& qkv,

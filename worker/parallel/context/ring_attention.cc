@@ -31,9 +31,7 @@ class Transfer {
   ~Transfer() {
     if (work_ != nullptr) work_->Wait().IgnoreError();
   }
-  absl::Status Wait() {
-    return std::exchange(work_, nullptr)->Wait();
-  }
+  absl::Status Wait() { return std::exchange(work_, nullptr)->Wait(); }
 
  private:
   std::unique_ptr<Work> work_;
@@ -68,9 +66,8 @@ AttentionShape RingAttention::PairShape(const PassContext& context,
   shape.max_key_rows = keys.max_rows;
   const int64_t rows = context.batch.rows / 2;
   const RowOrigin& origin = context.batch.origin;
-  shape.dropout.rows = {
-      origin.sample.Slice(pair.query_half * rows, rows),
-      origin.position.Slice(pair.query_half * rows, rows)};
+  shape.dropout.rows = {origin.sample.Slice(pair.query_half * rows, rows),
+                        origin.position.Slice(pair.query_half * rows, rows)};
   return shape;
 }
 
@@ -95,9 +92,10 @@ absl::StatusOr<OwnedTensor> RingAttention::KeysAndValues(
   return copy;
 }
 
-absl::StatusOr<OwnedTensor> RingAttention::Forward(
-    const PassContext& context, const AttentionHeads& heads, const Tensor& qkv,
-    const Tensor& out) {
+absl::StatusOr<OwnedTensor> RingAttention::Forward(const PassContext& context,
+                                                   const AttentionHeads& heads,
+                                                   const Tensor& qkv,
+                                                   const Tensor& out) {
   const int64_t n = qkv.rows();
   const int64_t kv = heads.kv_heads * heads.head_width;
   const Tensor queries = Split(qkv, heads).q;
@@ -127,9 +125,8 @@ absl::StatusOr<OwnedTensor> RingAttention::Forward(
           keys.Columns(kv, kv), first ? own_out : part_out.get(),
           first ? own_lse : part_lse.get()));
       if (!first) {
-        RETURN_IF_ERROR(ops::AttentionMerge(context.stream, heads.heads,
-                                            part_out, part_lse, own_out,
-                                            own_lse));
+        RETURN_IF_ERROR(ops::AttentionMerge(
+            context.stream, heads.heads, part_out, part_lse, own_out, own_lse));
       }
     }
     if (last) break;
@@ -168,9 +165,9 @@ absl::Status RingAttention::Backward(const PassContext& context,
       RETURN_IF_ERROR(ops::AttentionBackward(
           context.stream, PairShape(context, heads, pair),
           Half(dout, pair.query_half), Half(queries, pair.query_half),
-          keys.Columns(0, kv), keys.Columns(kv, kv),
-          Half(out, pair.query_half), HalfOfLse(lse, pair.query_half), part_dq,
-          part_dkv->Columns(0, kv), part_dkv->Columns(kv, kv)));
+          keys.Columns(0, kv), keys.Columns(kv, kv), Half(out, pair.query_half),
+          HalfOfLse(lse, pair.query_half), part_dq, part_dkv->Columns(0, kv),
+          part_dkv->Columns(kv, kv)));
       const Tensor dq = Half(dqueries, pair.query_half);
       const Tensor dkeys = Half(dhere, pair.key_half);
       RETURN_IF_ERROR(ops::Add(context.stream, dq, part_dq, dq));

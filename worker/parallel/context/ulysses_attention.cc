@@ -24,8 +24,7 @@ std::vector<HeadColumns> BlocksOf(const AttentionHeads& all,
   const int64_t group = all.heads / all.kv_heads;
   const int64_t first_head = part.first_head - all.first_head;
   const int64_t q = all.heads * width, kv = all.kv_heads * width;
-  std::vector<HeadColumns> blocks = {
-      {first_head * width, part.heads * width}};
+  std::vector<HeadColumns> blocks = {{first_head * width, part.heads * width}};
   if (queries) return blocks;
   const int64_t first_kv = first_head / group * width;
   blocks.push_back({q + first_kv, part.kv_heads * width});
@@ -145,10 +144,11 @@ absl::StatusOr<OwnedTensor> UlyssesAttention::Forward(
   return lse;
 }
 
-absl::Status UlyssesAttention::Backward(
-    const PassContext& context, const AttentionHeads& heads, const Tensor& dout,
-    const Tensor& qkv, const Tensor& out, const Tensor& lse,
-    const Tensor& dqkv) {
+absl::Status UlyssesAttention::Backward(const PassContext& context,
+                                        const AttentionHeads& heads,
+                                        const Tensor& dout, const Tensor& qkv,
+                                        const Tensor& out, const Tensor& lse,
+                                        const Tensor& dqkv) {
   const AttentionHeads own = HeadsOf(heads, group_.rank());
   ASSIGN_OR_RETURN(const OwnedTensor whole,
                    ToHeads(context, heads, Columns::kAll, qkv));
