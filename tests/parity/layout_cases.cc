@@ -350,11 +350,11 @@ std::vector<LayoutCase> Covering(std::vector<LayoutCase> cases, size_t count) {
           together.begin(), together.end(),
           [&](const std::string& what) { return seen.count(what) == 0; });
     };
-    const auto best = std::max_element(
-        cases.begin(), cases.end(),
-        [&](const LayoutCase& a, const LayoutCase& b) {
-          return gain(a) < gain(b);
-        });
+    const auto best =
+        std::max_element(cases.begin(), cases.end(),
+                         [&](const LayoutCase& a, const LayoutCase& b) {
+                           return gain(a) < gain(b);
+                         });
     seen.merge(TogetherIn(best->run));
     chosen.push_back(*best);
     cases.erase(best);

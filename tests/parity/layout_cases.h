@@ -28,8 +28,8 @@ LayoutRun MakeRun(v1::ModelFamily family, int64_t dp, int64_t fsdp,
 
 std::vector<LayoutCase> AllCases();
 
-// `count` of `cases`, so that as many features, pairs and triples of them as can
-// be are in one of them.
+// `count` of `cases`, so that as many features, pairs and triples of them as
+// can be are in one of them.
 std::vector<LayoutCase> Covering(std::vector<LayoutCase> cases, size_t count);
 
 }  // namespace testing

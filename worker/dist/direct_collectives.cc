@@ -2,11 +2,13 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/status_macros.h"
 #include "worker/dist/reduce_pipeline.h"
 #include "worker/dist/reduction.h"
+#include "worker/dist/shared_memory_collectives.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +22,10 @@ constexpr int64_t kOneHopBytes = int64_t{256} << 10;
 constexpr int64_t kSegmentAlignment = 32;
 // Second messages of a piece use slots this far from the first ones.
 constexpr uint64_t kSecondSlots = uint64_t{1} << 32;
+
+SharedRun Shared(const CollectiveRun& run) {
+  return {*run.shared, run.deadline};
+}
 
 bool OneHop(const CollectiveRun& run, const Tensor& tensor) {
   return tensor.bytes() * (run.link.size() - 1) <= kOneHopBytes;
@@ -123,6 +129,9 @@ absl::Status SendToAll(const CollectiveRun& run, const Regions& regions,
 
 absl::Status RunAllReduce(const CollectiveRun& run, const Tensor& tensor,
                           ReduceOp op) {
+  if (run.shared != nullptr) {
+    return SharedReduce(Shared(run), tensor, op, std::nullopt);
+  }
   const int rank = run.link.rank();
   const int size = run.link.size();
   if (size == 1 || tensor.elements() == 0) return absl::OkStatus();
@@ -156,6 +165,9 @@ absl::Status RunAllReduce(const CollectiveRun& run, const Tensor& tensor,
 
 absl::Status RunReduce(const CollectiveRun& run, const Tensor& tensor,
                        ReduceOp op, int root) {
+  if (run.shared != nullptr) {
+    return SharedReduce(Shared(run), tensor, op, root);
+  }
   const int rank = run.link.rank();
   const int size = run.link.size();
   if (size == 1 || tensor.elements() == 0) return absl::OkStatus();
@@ -202,6 +214,9 @@ absl::Status RunReduce(const CollectiveRun& run, const Tensor& tensor,
 
 absl::Status RunReduceScatter(const CollectiveRun& run, const Tensor& input,
                               const Tensor& output, ReduceOp op) {
+  if (run.shared != nullptr) {
+    return SharedReduceScatter(Shared(run), input, output, op);
+  }
   const int size = run.link.size();
   if (output.elements() == 0) return absl::OkStatus();
   if (size == 1) {
@@ -220,6 +235,9 @@ absl::Status RunReduceScatter(const CollectiveRun& run, const Tensor& input,
 
 absl::Status RunAllGather(const CollectiveRun& run, const Tensor& input,
                           const Tensor& output) {
+  if (run.shared != nullptr) {
+    return SharedAllGather(Shared(run), input, output);
+  }
   const int rank = run.link.rank();
   const int64_t bytes = input.bytes();
   if (bytes == 0) return absl::OkStatus();
@@ -265,6 +283,9 @@ absl::Status RunAllToAll(const CollectiveRun& run,
 
 absl::Status RunBroadcast(const CollectiveRun& run, const Tensor& tensor,
                           int root) {
+  if (run.shared != nullptr) {
+    return SharedBroadcast(Shared(run), tensor, root);
+  }
   const int rank = run.link.rank();
   const int size = run.link.size();
   if (size == 1 || tensor.elements() == 0) return absl::OkStatus();
@@ -368,6 +389,7 @@ absl::Status RunExchange(const CollectiveRun& run,
 }
 
 absl::Status RunBarrier(const CollectiveRun& run) {
+  if (run.shared != nullptr) return SharedBarrier(Shared(run));
   char token = 0;
   std::vector<char> tokens(run.link.size());
   Regions sent(run.link.size());

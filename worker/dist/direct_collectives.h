@@ -1,4 +1,5 @@
-// The algorithms of the collectives, over the messages of a GlooLink
+// The algorithms of the collectives, over the messages of a GlooLink, or where
+// all ranks are on one host through memory that they share
 // (docs/collectives.md). Every rank talks to every other directly; whoever
 // reduces an element adds the ranks' contributions in rank order. So the result
 // has the same bits on all ranks, in every run, and whichever way a tensor is
@@ -18,12 +19,15 @@
 #include "kernels/tensor.h"
 #include "worker/dist/gloo_link.h"
 #include "worker/dist/process_group.h"
+#include "worker/dist/shared_memory_channel.h"
 
 namespace lockstep {
 
 // One collective about to run.
 struct CollectiveRun {
   GlooLink& link;
+  // Where all ranks are on one host; else null.
+  SharedMemoryChannel* shared = nullptr;
   Allocator& allocator;
   absl::Time deadline;
   // First slot of its messages; it may use those that follow.

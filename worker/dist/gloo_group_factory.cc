@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> GlooGroupFactory::Make(
   group.thread = &thread_;
   group.allocator = options_.allocator;
   group.ring = options_.ring;
+  group.shared_memory = options_.shared_memory;
   group.connect_timeout = options_.connect_timeout;
   group.collective_timeout = options_.collective_timeout;
   return MakeGlooProcessGroup(group);

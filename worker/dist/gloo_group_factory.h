@@ -12,6 +12,7 @@
 #include "worker/dist/collective_ring.h"
 #include "worker/dist/communication_thread.h"
 #include "worker/dist/gloo_device.h"
+#include "worker/dist/gloo_process_group.h"
 #include "worker/dist/group_factory.h"
 #include "worker/dist/store.h"
 
@@ -24,6 +25,7 @@ struct GlooGroupFactoryOptions {
   std::string address = "127.0.0.1";
   Allocator* allocator = nullptr;
   CollectiveRing* ring = nullptr;
+  SharedMemory shared_memory = SharedMemory::kWhereOneHost;
   absl::Duration connect_timeout = absl::Minutes(2);
   absl::Duration collective_timeout = absl::Minutes(30);
 };

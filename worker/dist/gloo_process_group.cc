@@ -40,9 +40,11 @@ uint64_t SlotOf(const Signature& signature) {
 class GlooProcessGroup : public ProcessGroup {
  public:
   GlooProcessGroup(const GlooProcessGroupOptions& options,
-                   std::unique_ptr<GlooLink> link)
+                   std::unique_ptr<GlooLink> link,
+                   std::unique_ptr<SharedMemoryChannel> shared)
       : options_(options),
         link_(std::move(link)),
+        shared_(std::move(shared)),
         sends_to_(options.size),
         receives_from_(options.size) {}
 
@@ -118,7 +120,9 @@ class GlooProcessGroup : public ProcessGroup {
   }
 
   void Abort() override {
-    link_->Fail(absl::AbortedError("the group was aborted")).IgnoreError();
+    const absl::Status aborted = absl::AbortedError("the group was aborted");
+    link_->Fail(aborted).IgnoreError();
+    if (shared_ != nullptr) shared_->Fail(aborted);
     absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(this, &GlooProcessGroup::Still));
   }
@@ -142,6 +146,8 @@ class GlooProcessGroup : public ProcessGroup {
   // Constant after construction.
   const GlooProcessGroupOptions options_;
   const std::unique_ptr<GlooLink> link_;
+  // Null where not all ranks are on one host.
+  const std::unique_ptr<SharedMemoryChannel> shared_;
 
   // The communication thread's: says which collective it was that failed.
   absl::Status failure_;
@@ -217,12 +223,17 @@ absl::Status GlooProcessGroup::Run(const Signature& signature,
   if (failure_.ok()) {
     absl::Status status = link_->status();
     if (status.ok()) {
-      status = runner(CollectiveRun{*link_, *options_.allocator,
+      const uint64_t slot = SlotOf(signature);
+      if (shared_ != nullptr) shared_->Begin(slot);
+      status = runner(CollectiveRun{*link_, shared_.get(), *options_.allocator,
                                     absl::Now() + options_.collective_timeout,
-                                    SlotOf(signature)});
+                                    slot});
       // Peers wait for this rank's part: they must learn that it won't come.
       // The first failure counts, an abort say.
-      if (!status.ok()) status = link_->Fail(status);
+      if (!status.ok()) {
+        status = link_->Fail(status);
+        if (shared_ != nullptr) shared_->Fail(status);
+      }
     }
     failure_ = Annotate(signature, status);
   }
@@ -287,7 +298,16 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> MakeGlooProcessGroup(
   link_options.connect_timeout = options.connect_timeout;
   ASSIGN_OR_RETURN(std::unique_ptr<GlooLink> link,
                    GlooLink::Connect(link_options));
-  return std::make_unique<GlooProcessGroup>(options, std::move(link));
+  std::unique_ptr<SharedMemoryChannel> shared;
+  if (options.shared_memory == SharedMemory::kWhereOneHost &&
+      options.size > 1) {
+    ASSIGN_OR_RETURN(
+        shared, SharedMemoryChannel::Connect(
+                    {options.name, options.rank, options.size, options.store,
+                     options.key_prefix, options.connect_timeout}));
+  }
+  return std::make_unique<GlooProcessGroup>(options, std::move(link),
+                                            std::move(shared));
 }
 
 }  // namespace lockstep

@@ -1,8 +1,10 @@
-// A process group over Gloo's TCP transport. Its collectives run on the
-// process's communication thread, in launch order, while the caller computes.
+// A process group over Gloo's TCP transport, and through shared memory where
+// all its ranks are on one host. Its collectives run on the process's
+// communication thread, in launch order, while the caller computes.
 #ifndef LOCKSTEP_WORKER_DIST_GLOO_PROCESS_GROUP_H_
 #define LOCKSTEP_WORKER_DIST_GLOO_PROCESS_GROUP_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,6 +20,9 @@
 
 namespace lockstep {
 
+// Whether ranks of one host move tensors through memory that they share.
+enum class SharedMemory : uint8_t { kWhereOneHost, kNever };
+
 // All pointers must outlive the group, and only `ring` may be null.
 struct GlooProcessGroupOptions {
   std::string name;
@@ -31,6 +36,7 @@ struct GlooProcessGroupOptions {
   // For the collectives' scratch, counted as buffers.
   Allocator* allocator = nullptr;
   CollectiveRing* ring = nullptr;
+  SharedMemory shared_memory = SharedMemory::kWhereOneHost;
   absl::Duration connect_timeout = absl::Minutes(2);
   // From when a collective starts to run on this rank. A dead peer is noticed
   // at once: this bounds the wait for one that lives and doesn't come.

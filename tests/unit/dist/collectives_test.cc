@@ -124,11 +124,23 @@ absl::Status Expect(const HostTensor& got, const HostTensor& want,
 
 using Parameters = std::tuple<GroupBackend, int, int64_t, DType>;
 
+const char* NameOf(GroupBackend backend) {
+  switch (backend) {
+    case GroupBackend::kGloo:
+      return "Gloo";
+    case GroupBackend::kShared:
+      return "Shared";
+    case GroupBackend::kLocal:
+      break;
+  }
+  return "Local";
+}
+
 std::string ParameterName(
     const ::testing::TestParamInfo<Parameters>& information) {
   const auto [backend, size, elements, dtype] = information.param;
-  return absl::StrCat(backend == GroupBackend::kGloo ? "Gloo" : "Local",
-                      "_Ranks", size, "_Elements", elements, "_", Name(dtype));
+  return absl::StrCat(NameOf(backend), "_Ranks", size, "_Elements", elements,
+                      "_", Name(dtype));
 }
 
 class CollectivesTest : public ::testing::TestWithParam<Parameters> {
@@ -300,7 +312,8 @@ constexpr int64_t kSizes[] = {0, 1, 3, 1000, 100 * 1024 + 1};
 
 INSTANTIATE_TEST_SUITE_P(
     Gloo, ReducingTest,
-    ::testing::Combine(::testing::Values(GroupBackend::kGloo),
+    ::testing::Combine(::testing::Values(GroupBackend::kGloo,
+                                         GroupBackend::kShared),
                        ::testing::Values(1, 2, 3, 4, 8),
                        ::testing::ValuesIn(kSizes),
                        ::testing::Values(DType::kFloat32, DType::kBFloat16)),
@@ -313,7 +326,8 @@ INSTANTIATE_TEST_SUITE_P(
     ParameterName);
 INSTANTIATE_TEST_SUITE_P(
     Gloo, MovingTest,
-    ::testing::Combine(::testing::Values(GroupBackend::kGloo),
+    ::testing::Combine(::testing::Values(GroupBackend::kGloo,
+                                         GroupBackend::kShared),
                        ::testing::Values(1, 2, 3, 4, 8),
                        ::testing::ValuesIn(kSizes),
                        ::testing::Values(DType::kBFloat16, DType::kInt32)),
@@ -325,11 +339,22 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(DType::kFloat32)),
     ParameterName);
 
-TEST(PipelinedCollectivesTest, ManyPiecesOnThreeRanks) {
+class PipelinedCollectivesTest : public ::testing::TestWithParam<GroupBackend> {
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, PipelinedCollectivesTest,
+                         ::testing::Values(GroupBackend::kGloo,
+                                           GroupBackend::kShared),
+                         [](const auto& backend) {
+                           return NameOf(backend.param);
+                         });
+
+TEST_P(PipelinedCollectivesTest, ManyPiecesOnThreeRanks) {
   // Several pieces per segment, more than are in flight at once.
   constexpr int64_t kElements = (int64_t{5} << 20) + 7;
   const HostTensor sum = Reduced(DType::kFloat32, kElements, 3, ReduceOp::kSum);
   GroupRun run;
+  run.backend = GetParam();
   run.size = 3;
   EXPECT_OK(RunGroup(run, [&](ProcessGroup& group) -> absl::Status {
     HostTensor tensor = Contribution(DType::kFloat32, kElements, group.rank());

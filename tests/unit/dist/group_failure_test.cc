@@ -33,10 +33,14 @@ Tensor View(std::vector<float>& values) {
                 {static_cast<int64_t>(values.size())}, DeviceKind::kCpu);
 }
 
-class AbortTest : public ::testing::TestWithParam<int64_t> {};
+using testing::GroupBackend;
+
+class AbortTest
+    : public ::testing::TestWithParam<std::tuple<GroupBackend, int64_t>> {};
 
 TEST_P(AbortTest, WakesRanksThatWaitForOne) {
   GroupRun run;
+  run.backend = std::get<0>(GetParam());
   run.size = 3;
   run.collective_timeout = absl::Minutes(10);
   absl::Notification aborted;
@@ -47,7 +51,7 @@ TEST_P(AbortTest, WakesRanksThatWaitForOne) {
           aborted.WaitForNotification();
           return absl::OkStatus();
         }
-        std::vector<float> values(GetParam(), 1.0f);
+        std::vector<float> values(std::get<1>(GetParam()), 1.0f);
         const std::unique_ptr<Work> work =
             group.AllReduce(View(values), ReduceOp::kSum);
         const std::unique_ptr<Work> queued = group.Barrier();
@@ -67,8 +71,30 @@ TEST_P(AbortTest, WakesRanksThatWaitForOne) {
   EXPECT_OK(statuses[2]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Elements, AbortTest,
-                         ::testing::Values(1, 100, 1000000));
+INSTANTIATE_TEST_SUITE_P(
+    Elements, AbortTest,
+    ::testing::Combine(::testing::Values(GroupBackend::kGloo,
+                                         GroupBackend::kShared),
+                       ::testing::Values(1, 100, 1000000)));
+
+TEST(SharedMemoryFailureTest, CollectivesThatDifferAreNamed) {
+  GroupRun run;
+  run.backend = GroupBackend::kShared;
+  run.size = 2;
+  run.collective_timeout = absl::Minutes(10);
+  const absl::Time begin = absl::Now();
+  const std::vector<absl::Status> statuses =
+      RunGroupCollect(run, [](ProcessGroup& group) -> absl::Status {
+        std::vector<float> values(group.rank() == 0 ? 10 : 12, 1.0f);
+        return group.AllReduce(View(values), ReduceOp::kSum)->Wait();
+      });
+  EXPECT_LT(absl::Now() - begin, kAtOnce);
+  // One sees the difference, and so may the other, or that the first is gone.
+  EXPECT_THAT(statuses, ::testing::Contains(StatusIs(
+                            absl::StatusCode::kFailedPrecondition,
+                            HasSubstr("is at another collective than rank"))));
+  for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());
+}
 
 TEST(GroupFailureTest, AbortBeforeAnyCollective) {
   GroupRun run;

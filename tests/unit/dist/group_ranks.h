@@ -21,7 +21,8 @@
 namespace lockstep {
 namespace testing {
 
-enum class GroupBackend { kGloo, kLocal };
+// kGloo: messages alone; kShared: shared memory too.
+enum class GroupBackend { kGloo, kShared, kLocal };
 
 struct RankGroup {
   // Null for a local group.
@@ -37,7 +38,11 @@ inline absl::StatusOr<RankGroup> MakeRankGroup(
     made.group = std::make_unique<LocalProcessGroup>("test");
     return made;
   }
-  ASSIGN_OR_RETURN(made.factory, GlooGroupFactory::Create(options));
+  GlooGroupFactoryOptions chosen = options;
+  chosen.shared_memory = backend == GroupBackend::kShared
+                             ? SharedMemory::kWhereOneHost
+                             : SharedMemory::kNever;
+  ASSIGN_OR_RETURN(made.factory, GlooGroupFactory::Create(chosen));
   ASSIGN_OR_RETURN(made.group,
                    made.factory->Make({"test", rank, size, "test"}));
   return made;

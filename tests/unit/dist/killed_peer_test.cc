@@ -24,6 +24,7 @@ namespace lockstep {
 namespace {
 
 using testing::FileStore;
+using testing::GroupBackend;
 using ::testing::HasSubstr;
 using testing::StatusIs;
 using testing::TempDir;
@@ -31,11 +32,13 @@ using testing::TestAllocator;
 
 constexpr char kRankVariable[] = "LOCKSTEP_TEST_RANK";
 constexpr char kFolderVariable[] = "LOCKSTEP_TEST_FOLDER";
+constexpr char kSharedVariable[] = "LOCKSTEP_TEST_SHARED";
 constexpr int kRanks = 3;
 constexpr absl::Duration kAtOnce = absl::Seconds(10);
 
 // All-reduces without end; `step` is told how many are done.
-absl::Status Train(int rank, const std::string& folder, int64_t elements,
+absl::Status Train(testing::GroupBackend backend, int rank,
+                   const std::string& folder, int64_t elements,
                    const std::function<void(int)>& step) {
   FileStore store(folder);
   TestAllocator allocator;
@@ -44,8 +47,7 @@ absl::Status Train(int rank, const std::string& folder, int64_t elements,
   options.allocator = &allocator;
   options.collective_timeout = absl::Minutes(10);
   ASSIGN_OR_RETURN(const auto made,
-                   testing::MakeRankGroup(testing::GroupBackend::kGloo, options,
-                                          rank, kRanks));
+                   testing::MakeRankGroup(backend, options, rank, kRanks));
   std::vector<float> values(elements, 0.0f);
   const Tensor tensor(values.data(), DType::kFloat32, {elements},
                       DeviceKind::kCpu);
@@ -64,15 +66,27 @@ TEST(KilledPeerTest, PeerProcess) {
   const std::string folder = getenv(kFolderVariable);
   ASSERT_TRUE(absl::SimpleAtoi(rank_text, &rank));
   ASSERT_TRUE(absl::SimpleAtoi(getenv("LOCKSTEP_TEST_ELEMENTS"), &elements));
-  EXPECT_THAT(Train(rank, folder, elements, [](int) {}),
+  const auto backend = getenv(kSharedVariable) == std::string("1")
+                           ? testing::GroupBackend::kShared
+                           : testing::GroupBackend::kGloo;
+  EXPECT_THAT(Train(backend, rank, folder, elements, [](int) {}),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
-pid_t StartPeer(int rank, const std::string& folder, int64_t elements) {
+struct Kill {
+  int64_t elements;
+  // The victim is killed once so many all-reduces are done.
+  int after;
+  testing::GroupBackend backend = testing::GroupBackend::kGloo;
+};
+
+pid_t StartPeer(int rank, const std::string& folder, const Kill& how) {
   const std::string variables[] = {
       absl::StrCat(kRankVariable, "=", rank),
       absl::StrCat(kFolderVariable, "=", folder),
-      absl::StrCat("LOCKSTEP_TEST_ELEMENTS=", elements)};
+      absl::StrCat("LOCKSTEP_TEST_ELEMENTS=", how.elements),
+      absl::StrCat(kSharedVariable, "=",
+                   how.backend == testing::GroupBackend::kShared ? 1 : 0)};
   std::vector<char*> environment;
   for (const std::string& variable : variables) {
     environment.push_back(const_cast<char*>(variable.c_str()));
@@ -89,18 +103,12 @@ pid_t StartPeer(int rank, const std::string& folder, int64_t elements) {
   return pid;
 }
 
-struct Kill {
-  int64_t elements;
-  // The victim is killed once so many all-reduces are done.
-  int after;
-};
-
 class KilledPeerTest : public ::testing::TestWithParam<Kill> {};
 
 TEST_P(KilledPeerTest, OthersFailAtOnce) {
   const TempDir folder;
-  const pid_t victim = StartPeer(1, folder.path(), GetParam().elements);
-  const pid_t other = StartPeer(2, folder.path(), GetParam().elements);
+  const pid_t victim = StartPeer(1, folder.path(), GetParam());
+  const pid_t other = StartPeer(2, folder.path(), GetParam());
   absl::Notification underway;
   absl::Time killed;
   std::thread killer([&] {
@@ -108,10 +116,11 @@ TEST_P(KilledPeerTest, OthersFailAtOnce) {
     killed = absl::Now();
     kill(victim, SIGKILL);
   });
-  const absl::Status status =
-      Train(0, folder.path(), GetParam().elements, [&](int done) {
-        if (done == GetParam().after) underway.Notify();
-      });
+  const absl::Status status = Train(GetParam().backend, 0, folder.path(),
+                                    GetParam().elements, [&](int done) {
+                                      if (done == GetParam().after)
+                                        underway.Notify();
+                                    });
   killer.join();
   EXPECT_LT(absl::Now() - killed, kAtOnce);
   EXPECT_THAT(status,
@@ -122,15 +131,18 @@ TEST_P(KilledPeerTest, OthersFailAtOnce) {
   EXPECT_EQ(waitpid(victim, &exit, 0), victim);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, KilledPeerTest,
-                         ::testing::Values(Kill{100, 50}, Kill{100000, 7},
-                                           Kill{4000000, 1}, Kill{4000000, 2},
-                                           Kill{4000000, 3}),
-                         [](const auto& information) {
-                           return absl::StrCat(
-                               "Elements", information.param.elements, "_After",
-                               information.param.after);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, KilledPeerTest,
+    ::testing::Values(Kill{100, 50}, Kill{100000, 7}, Kill{4000000, 1},
+                      Kill{4000000, 2}, Kill{4000000, 3},
+                      Kill{100, 50, GroupBackend::kShared},
+                      Kill{4000000, 2, GroupBackend::kShared}),
+    [](const auto& information) {
+      return absl::StrCat(
+          information.param.backend == GroupBackend::kShared ? "Shared" : "",
+          "Elements", information.param.elements, "_After",
+          information.param.after);
+    });
 
 }  // namespace
 }  // namespace lockstep
