@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/model/logical_tensor.h"
@@ -151,6 +152,7 @@ void AddPieces(const LayoutRun& run, const ParameterStore& store,
   std::vector<int64_t> offsets;
   std::vector<float> values;
   for (const ShardPiece& piece : store.pieces()) {
+    if (run.keep == LayoutRun::Keep::kTimes) break;
     const LogicalTensor& tensor = store.tensors()[piece.tensor];
     ForEachRun(tensor, piece.tensor_offset, piece.range.size(),
                [&](int64_t whole, int64_t held, int64_t elements) {
@@ -179,7 +181,8 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
                    ResultFile& file) {
   DeviceOptions options;
   options.cpu_level = DetectCpuLevel();
-  options.threads = 1;
+  options.threads = run.threads;
+  options.passive_waiting = WorldSize(run.layout) > 1;
   ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
                    MakeCpuDevice(options));
   GlooGroupFactoryOptions group_options;
@@ -223,18 +226,22 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
         },
         file);
   }
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms, seconds;
   const int64_t start = state.step;
   while (state.step < start + run.steps) {
     const StepBatch batch =
         BatchOf(run, context.share, static_cast<int>(state.step));
     if (state.step == start) {
       // The same gradients again are those of the step.
-      RETURN_IF_ERROR(step->AccumulateGradients(batch).status());
+      if (run.keep == LayoutRun::Keep::kValues) {
+        RETURN_IF_ERROR(step->AccumulateGradients(batch).status());
+      }
       AddPieces(
           run, parameters, [&](int s) { return parameters.gradient(s); }, file);
     }
+    const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(const StepResult done, step->Run(batch));
+    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
     losses.push_back(done.loss);
     norms.push_back(done.grad_norm);
   }
@@ -250,6 +257,7 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
       run, parameters, [&](int s) { return parameters.master(s); }, file);
   file.Add(losses);
   file.Add(norms);
+  file.Add(seconds);
   const MemoryUse use = device->allocator().Use();
   std::vector<int64_t> peaks = {use.total.peak_bytes};
   for (const MemoryCount& count : use.by_category) {
@@ -396,6 +404,8 @@ absl::StatusOr<LayoutResult> RunLayout(const LayoutRun& run) {
     }
     result.losses = losses;
     result.norms = norms;
+    const std::vector<double> seconds = file.Next<double>();
+    if (rank == 0) result.seconds = seconds;
     const std::vector<int64_t> peaks = file.Next<int64_t>();
     MemoryUse use;
     use.total.peak_bytes = peaks[0];

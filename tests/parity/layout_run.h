@@ -28,6 +28,11 @@ struct LayoutRun {
   // Samples after which the same ones come again; 0: they never do.
   int64_t distinct = 0;
   int steps = 1;
+  int threads = 1;
+  // What a rank hands over beside losses, times and memory: all of its values,
+  // or nothing.
+  enum class Keep { kValues, kTimes };
+  Keep keep = Keep::kValues;
   // A checkpoint to go on from, and a folder to leave one in; empty: none.
   std::string load_from;
   std::string save_to;
@@ -37,6 +42,8 @@ struct LayoutResult {
   // By step.
   std::vector<double> losses;
   std::vector<double> norms;
+  // Of rank 0's steps.
+  std::vector<double> seconds;
   // Logical tensors one after another, whole: gradients of the first step,
   // masters after the last; before the first, masters and optimizer states (all
   // of one kind, then of the next).

@@ -40,6 +40,12 @@ uint16_t ToBFloat16(float value) {
 template <typename Op>
 void ReduceFloat(absl::Span<const void* const> inputs, float* out,
                  int64_t count) {
+  if (inputs.size() == 2) {
+    const float* a = static_cast<const float*>(inputs[0]);
+    const float* b = static_cast<const float*>(inputs[1]);
+    for (int64_t i = 0; i < count; ++i) out[i] = Op::Apply(a[i], b[i]);
+    return;
+  }
   alignas(64) float partial[kBlock];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t n = std::min(kBlock, count - begin);

@@ -149,9 +149,7 @@ class Channel : public SharedMemoryChannel {
   char* slot(int rank) override {
     return slots_ + (2 * rank + static_cast<int64_t>(round_ % 2)) * kSlotBytes;
   }
-  void Begin(uint64_t signature) override {
-    signature_ = signature;
-  }
+  void Begin(uint64_t signature) override { signature_ = signature; }
   void Publish() override {
     RankHeader& own = headers_[rank()];
     own.signature[round_ % 2].store(signature_, std::memory_order_relaxed);
@@ -217,9 +215,8 @@ absl::Status Channel::AwaitRank(int peer, absl::Time deadline) {
   }
   if (header.signature[round_ % 2].load(std::memory_order_relaxed) !=
       signature_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("rank ", peer, " is at another collective than rank ",
-                     rank()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank ", peer, " is at another collective than rank ", rank()));
   }
   return absl::OkStatus();
 }
@@ -252,12 +249,11 @@ absl::Status Channel::Check(int peer, absl::Time deadline) {
 absl::StatusOr<std::unique_ptr<SharedMemoryChannel>> Map(
     const SharedMemoryOptions& options, int own_fd,
     const std::vector<Introduction>& ranks) {
-  UniqueFd fd(own_fd >= 0
-                  ? fcntl(own_fd, F_DUPFD_CLOEXEC, 0)
-                  : open(absl::StrCat("/proc/", ranks[0].pid, "/fd/",
-                                      ranks[0].fd)
-                             .c_str(),
-                         O_RDWR | O_CLOEXEC));
+  UniqueFd fd(own_fd >= 0 ? fcntl(own_fd, F_DUPFD_CLOEXEC, 0)
+                          : open(absl::StrCat("/proc/", ranks[0].pid, "/fd/",
+                                              ranks[0].fd)
+                                     .c_str(),
+                                 O_RDWR | O_CLOEXEC));
   if (fd.get() < 0) return nullptr;
   Mapping mapping(fd.get(), SegmentBytes(options.size));
   if (mapping.data() == nullptr) return nullptr;

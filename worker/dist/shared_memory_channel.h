@@ -1,12 +1,12 @@
-// SharedMemoryChannel: memory that all ranks of a group on one host map, and the
-// rounds by which they take turns in it.
+// SharedMemoryChannel: memory that all ranks of a group on one host map, and
+// the rounds by which they take turns in it.
 //
 // Each rank has two slots. In a round it fills one, says so (Publish), waits
-// until all others have (Await), and reads theirs; the next round uses the other
-// slots, so nobody waits for readers: who publishes a round has read the one
-// before. The memory has no name: nothing is left behind however ranks end.
+// until all others have (Await), and reads theirs; the next round uses the
+// other slots, so nobody waits for readers: who publishes a round has read the
+// one before. The memory has no name: nothing is left behind however ranks end.
 //
-// It lies outside the device's counted memory: 512 KiB a rank and group.
+// It lies outside the device's counted memory: 1 MiB a rank and group.
 // Threads: one at a time; Fail may be called from any thread.
 // Errors: what Fail was given, UNAVAILABLE on the other ranks and when a rank's
 // process has ended, DEADLINE_EXCEEDED, FAILED_PRECONDITION when ranks
@@ -38,10 +38,10 @@ struct SharedMemoryOptions {
 
 class SharedMemoryChannel {
  public:
-  static constexpr int64_t kSlotBytes = int64_t{256} << 10;
+  static constexpr int64_t kSlotBytes = int64_t{512} << 10;
 
-  // Null, on all ranks alike, where they aren't all on one host or can't map one
-  // memory. Blocks until all have come; else errors as GlooLink::Connect's.
+  // Null, on all ranks alike, where they aren't all on one host or can't map
+  // one memory. Blocks until all have come; else errors as GlooLink::Connect's.
   static absl::StatusOr<std::unique_ptr<SharedMemoryChannel>> Connect(
       const SharedMemoryOptions& options);
   virtual ~SharedMemoryChannel() = default;

@@ -126,7 +126,8 @@ absl::Status SharedBroadcast(const SharedRun& run, const Tensor& tensor,
 }
 
 absl::Status SharedBarrier(const SharedRun& run) {
-  return Round(run, [](char*) {}, [] {});
+  return Round(
+      run, [](char*) {}, [] {});
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // The collectives among ranks of one host, through memory that they share. Sums
-// are taken in rank order, as over messages: the same bits. All functions block;
-// arguments were checked, tensors are in host memory.
+// are taken in rank order, as over messages: the same bits. All functions
+// block; arguments were checked, tensors are in host memory.
 #ifndef LOCKSTEP_WORKER_DIST_SHARED_MEMORY_COLLECTIVES_H_
 #define LOCKSTEP_WORKER_DIST_SHARED_MEMORY_COLLECTIVES_H_
 
