@@ -55,16 +55,32 @@ int64_t ActivationCounter::Norm() const {
 }
 
 int64_t ActivationCounter::Attention() const {
-  return Activation(qkv_width()) + Activation(q_width()) +
-         Statistics(model_.heads * rows_);
+  return Activation(qkv_width()) + Activation(q_width()) + SoftmaxSums();
+}
+
+int64_t ActivationCounter::SoftmaxSums() const {
+  return LargestShare(Statistics(model_.heads * rows_));
+}
+
+int64_t ActivationCounter::LargestShare(int64_t bytes) const {
+  if (context_ranks_ == 1 ||
+      context_kind_ != v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
+    return bytes;
+  }
+  const int64_t largest =
+      (model_.kv_heads + context_ranks_ - 1) / context_ranks_;
+  return Vector((bytes * context_ranks_ * largest + model_.kv_heads - 1) /
+                model_.kv_heads);
 }
 
 int64_t ActivationCounter::ContextForward() const {
   if (context_ranks_ == 1) return 0;
   if (context_kind_ == v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
     // Packed for the others and whole, then the result and packed again.
-    return Activation(qkv_width()) +
-           std::max(Activation(qkv_width()), 2 * Activation(q_width())) +
+    return LargestShare(Activation(qkv_width())) +
+           std::max(
+               Activation(qkv_width()),
+               LargestShare(Activation(q_width())) + Activation(q_width())) +
            context_ranks_ * 64;
   }
   // Two ranks' keys and values, and a part of the result.
@@ -76,7 +92,9 @@ int64_t ActivationCounter::ContextForward() const {
 int64_t ActivationCounter::ContextBackward() const {
   if (context_ranks_ == 1) return 0;
   if (context_kind_ == v1::CONTEXT_PARALLEL_KIND_ULYSSES) {
-    return 3 * Activation(qkv_width()) + 2 * Activation(q_width()) +
+    return Activation(qkv_width()) +
+           LargestShare(2 * Activation(qkv_width()) +
+                        2 * Activation(q_width())) +
            context_ranks_ * 64;
   }
   const int64_t kv_width = 2 * model_.kv_heads * model_.head_width;
@@ -98,8 +116,7 @@ int64_t ActivationCounter::Kept(bool first) const {
       // Its input; the first block's is the stage's.
       return first ? 0 : Own();
     case v1::ACTIVATION_CHECKPOINT_SELECTIVE:
-      return Block(first) - Activation(q_width()) -
-             Statistics(model_.heads * rows_);
+      return Block(first) - Activation(q_width()) - SoftmaxSums();
     default:
       return Block(first);
   }
@@ -164,7 +181,9 @@ int64_t ActivationCounter::BackwardOf(int64_t saved) const {
 }
 
 int64_t ActivationCounter::AtBackward() const {
-  if (blocks() == 0) return Saved() + Own() + Gathered();
+  if (blocks() == 0) {
+    return Saved() + Own() + (model_.dropout > 0 ? Own() : 0) + Gathered();
+  }
   // The last block's activations are all there (again).
   const bool first = blocks() == 1;
   const int64_t branch = has_head() ? Own() : 0;

@@ -62,6 +62,11 @@ class ActivationCounter {
   // Row statistics and normed rows of one norm.
   int64_t Norm() const;
   int64_t Attention() const;
+  // Log-sum-exps of the softmax.
+  int64_t SoftmaxSums() const;
+  // Ulysses: `bytes` of even shares of the heads, where the largest share has
+  // more.
+  int64_t LargestShare(int64_t bytes) const;
   int64_t FeedForward() const;
   // What a block makes; `first`: its input's sum isn't its own.
   int64_t Block(bool first) const;

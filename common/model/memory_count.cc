@@ -30,12 +30,14 @@ struct ActivationPeak {
 // One rank of a layout.
 class RankCounter {
  public:
+  // stages: of the layout, all.
   RankCounter(const ModelSpec& model, const TrainingSpec& training,
-              const v1::Layout& layout, int stage)
+              const v1::Layout& layout, const std::vector<Portion>& stages,
+              int stage)
       : training_(training),
         layout_(layout),
         stage_(stage),
-        units_(UnitsOf(model, training, layout, stage)),
+        units_(UnitsOf(layout, stages, stage)),
         part_(PartOf(model, PlaceOf(layout), units_)) {
     for (const Portion& chunk : units_) {
       counters_.emplace_back(part_, chunk, ComputeDType(training.precision),
@@ -52,15 +54,12 @@ class RankCounter {
     const auto tp = static_cast<int>(layout.tp());
     return {tp - 1, tp, layout.sequence_parallel()};
   }
-  static std::vector<Portion> UnitsOf(const ModelSpec& model,
-                                      const TrainingSpec& training,
-                                      const v1::Layout& layout, int stage) {
-    const int64_t chunks = std::max<int64_t>(1, layout.virtual_stages());
-    const std::vector<Portion> all =
-        PlanStages(model, training.sequence_length, layout.pp() * chunks);
+  static std::vector<Portion> UnitsOf(const v1::Layout& layout,
+                                      const std::vector<Portion>& stages,
+                                      int stage) {
     std::vector<Portion> own;
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      own.push_back(all[chunk * layout.pp() + stage]);
+    for (size_t next = stage; next < stages.size(); next += layout.pp()) {
+      own.push_back(stages[next]);
     }
     return own;
   }
@@ -76,9 +75,10 @@ class RankCounter {
   int64_t IndexBytes(const ActivationCounter& counter) const {
     const int64_t rows = counter.padded_rows();
     if (layout_.cp() == 1) return rows * 4 * 6 + 64;
-    // Origins of all rows, and of each chunk what it has of each segment: as
-    // many as sequences, and one more where documents end.
-    const int64_t segments = 2 * layout_.micro_batch() + 2;
+    // Origins of all rows, and of each chunk what it has of each segment, where
+    // documents have some tokens each.
+    const int64_t segments =
+        layout_.micro_batch() + 2 + layout_.cp() * rows / 16;
     return rows * 4 * 6 + layout_.cp() * (rows * 8 + 2 * segments * 8) + 64;
   }
   // On its way to and from other stages.
@@ -101,12 +101,19 @@ class RankCounter {
 ActivationPeak RankCounter::Activations() const {
   using Kind = PipelineAction::Kind;
   ActivationPeak peak;
+  const auto pp = static_cast<int>(layout_.pp());
+  const auto chunks = static_cast<int>(units_.size());
+  // What is under way no longer changes after a few rounds; but GPipe keeps
+  // each micro-batch, and so one after the other is counted beside two.
+  const bool keeps_all =
+      pp > 1 && layout_.schedule() == v1::PIPELINE_SCHEDULE_GPIPE;
+  const int counted =
+      std::min(micro_batches(), keeps_all ? 2 : 4 * pp * chunks);
   // Of the micro-batches under way.
-  int64_t kept = 0;
+  int64_t kept =
+      keeps_all ? (micro_batches() - counted) * counters_.front().Saved() : 0;
   for (const PipelineAction& action : MakePipelineSchedule(
-           layout_.schedule(),
-           {stage_, static_cast<int>(layout_.pp()),
-            static_cast<int>(units_.size()), micro_batches()})) {
+           layout_.schedule(), {stage_, pp, chunks, counted})) {
     const ActivationCounter& counter = counters_[action.chunk];
     switch (action.kind) {
       case Kind::kForward:
@@ -163,7 +170,7 @@ v1::MemoryReport RankCounter::Count() const {
                                   ? micro_batches()
                                   : 3 * layout_.pp() * units_.size());
   const int64_t kept =
-      batches * (rows * 4 * 6 + 64) + states.Gathered() +
+      batches * IndexBytes(first) + states.Gathered() +
       std::max(
           {states.ReduceScratch(),
            ReduceScratchBytes(first.Whole(), static_cast<int>(layout_.tp()))});
@@ -185,10 +192,13 @@ v1::MemoryReport RankCounter::Count() const {
 v1::MemoryReport CountMemory(const ModelSpec& model,
                              const TrainingSpec& training,
                              const v1::Layout& layout) {
+  const std::vector<Portion> stages =
+      PlanStages(model, training.sequence_length,
+                 layout.pp() * std::max<int64_t>(1, layout.virtual_stages()));
   v1::MemoryReport fullest;
   for (int stage = 0; stage < layout.pp(); ++stage) {
     const v1::MemoryReport report =
-        RankCounter(model, training, layout, stage).Count();
+        RankCounter(model, training, layout, stages, stage).Count();
     if (report.peak_bytes() > fullest.peak_bytes()) fullest = report;
   }
   return fullest;

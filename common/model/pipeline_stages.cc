@@ -1,5 +1,6 @@
 #include "common/model/pipeline_stages.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -46,25 +47,28 @@ std::vector<Portion> PlanStages(const ModelSpec& model, int64_t sequence_length,
     before[unit + 1] = before[unit] + costs[unit];
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // best[s][u]: the first u units in s stages, and where the last one begins.
-  std::vector<std::vector<Price>> best(
-      stages + 1, std::vector<Price>(units + 1, {kInfinity, kInfinity}));
-  std::vector<std::vector<int64_t>> begin(stages + 1,
-                                          std::vector<int64_t>(units + 1, 0));
-  best[0][0] = {0.0, 0.0};
+  // Of the first u units in so many stages, and where the last one begins.
+  const std::vector<Price> none(units + 1, {kInfinity, kInfinity});
+  std::vector<Price> rest = none;
+  rest[0] = {0.0, 0.0};
+  std::vector<std::vector<int32_t>> begin(stages + 1,
+                                          std::vector<int32_t>(units + 1, 0));
   for (int64_t stage = 1; stage <= stages; ++stage) {
+    std::vector<Price> best = none;
     for (int64_t end = stage; end <= units; ++end) {
-      for (int64_t from = stage - 1; from < end; ++from) {
+      for (int64_t from = end - 1; from >= stage - 1; --from) {
         const double cost = before[end] - before[from];
-        const Price& rest = best[stage - 1][from];
-        const Price price = {std::max(rest.first, cost),
-                             rest.second + cost * cost};
-        if (price < best[stage][end]) {
-          best[stage][end] = price;
-          begin[stage][end] = from;
+        // It only grows from here on.
+        if (cost > best[end].first) break;
+        const Price price = {std::max(rest[from].first, cost),
+                             rest[from].second + cost * cost};
+        if (price < best[end]) {
+          best[end] = price;
+          begin[stage][end] = static_cast<int32_t>(from);
         }
       }
     }
+    rest = std::move(best);
   }
   std::vector<Portion> portions(stages);
   int64_t end = units;

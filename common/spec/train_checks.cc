@@ -128,6 +128,10 @@ absl::Status CheckTrain(const v1::TrainSpec& train) {
     RETURN_IF_ERROR(
         CheckPositive("train.clip_grad_norm", train.clip_grad_norm()));
   }
+  if (train.has_guard_every()) {
+    RETURN_IF_ERROR(
+        CheckRange("train.guard_every", train.guard_every(), 1, kMostSteps));
+  }
   if (train.has_evaluate_every()) {
     RETURN_IF_ERROR(CheckRange("train.evaluate_every", train.evaluate_every(),
                                1, kMostSteps));

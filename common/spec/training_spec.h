@@ -46,6 +46,8 @@ struct TrainingSpec {
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;
   std::optional<int64_t> evaluate_every;
+  // Absent: never.
+  std::optional<int64_t> guard_every;
   // Absent: only at the last step.
   std::optional<int64_t> checkpoint_every;
   int64_t checkpoints_kept = 2;

@@ -88,6 +88,7 @@ TrainingSpec MakeTrainingSpec(const v1::JobSpec& spec) {
   if (from.has_clip_grad_norm()) {
     training.clip_grad_norm = from.clip_grad_norm();
   }
+  if (from.has_guard_every()) training.guard_every = from.guard_every();
   if (from.has_evaluate_every()) {
     training.evaluate_every = from.evaluate_every();
   }

@@ -156,8 +156,15 @@ std::string WhatWouldFit(const ModelSpec& model, const TrainingSpec& training,
     if (fsdp > training.global_batch) break;
     layout.set_fsdp(fsdp);
     if (!fits(layout)) continue;
+    std::string others;
+    for (const Axis& axis : {Axis{"cp", layout.cp()}, Axis{"tp", layout.tp()},
+                             Axis{"pp", layout.pp()}}) {
+      if (axis.degree > 1) {
+        absl::StrAppend(&others, ", ", axis.key, ": ", axis.degree);
+      }
+    }
     return absl::StrCat(
-        "parallel {fsdp: ", fsdp,
+        "parallel {fsdp: ", fsdp, others,
         ", micro_batch: 1}, which shards its states, would "
         "need ",
         FormatBytes(CountMemory(model, training, layout).peak_bytes()));
@@ -182,7 +189,6 @@ int64_t RequestedDevices(const v1::JobSpec& spec) {
   int64_t product = 1;
   for (const int64_t degree : {DegreeOr1(parallel.has_dp(), parallel.dp()),
                                DegreeOr1(parallel.has_fsdp(), parallel.fsdp()),
-                               DegreeOr1(parallel.has_cp(), parallel.cp()),
                                DegreeOr1(parallel.has_cp(), parallel.cp()),
                                DegreeOr1(parallel.has_tp(), parallel.tp()),
                                DegreeOr1(parallel.has_pp(), parallel.pp())}) {
@@ -259,7 +265,7 @@ absl::StatusOr<v1::ResolvedLayout> ResolveLayout(const v1::JobSpec& spec,
       by_hand ? std::min(spec.parallel().micro_batch(), share)
       : degrees.pp == 1
           ? share
-          // Enough micro-batches that a pipeline is full half of the time.
+          // Twice as many micro-batches as stages: most of the time is work.
           : std::max<int64_t>(1, share / (2 * degrees.pp)));
 
   const int64_t classes =

@@ -27,7 +27,8 @@ int64_t EstimatedVocabulary(const v1::JobSpec& spec);
 // The layout of `spec` on `shape.devices` devices. A rank may use the smaller
 // of `resources.memory_per_device` and `shape.memory_per_device_bytes`; 0 and
 // absent are no limit. `spec` must be valid with its defaults filled in.
-// `micro_batch`, unless given, is a rank's whole share, halved until it fits.
+// `micro_batch`, unless given, is a rank's whole share (with pp: share / (2
+// pp)), halved until it fits.
 //   INVALID_ARGUMENT: degrees, devices and global batch contradict each other.
 //   FAILED_PRECONDITION: more devices are needed than there are, or even the
 //     smallest micro-batch doesn't fit; the message has the numbers.

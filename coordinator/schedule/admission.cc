@@ -102,7 +102,7 @@ absl::StatusOr<v1::JobSpec> ActionSpec(const v1::JobSpec& asked,
   parallel.set_dp(1);
   if (asked.action().has_generate() && parallel.cp() > 1) {
     // A text under way has too few rows to cut: ranks share the states alone.
-    parallel.set_fsdp(parallel.fsdp() * parallel.cp());
+    parallel.set_fsdp(std::max<int64_t>(1, parallel.fsdp()) * parallel.cp());
     parallel.set_cp(1);
     spec.mutable_train()->set_global_batch(
         std::max(spec.train().global_batch(), parallel.fsdp()));

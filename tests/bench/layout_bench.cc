@@ -1,5 +1,6 @@
 // lockstep-bench-layouts: what the data plane costs, as ratios within one run.
-//   collectives  all-reduce between two local ranks, ours and Gloo's default, on
+//   collectives  all-reduce between two local ranks, ours and Gloo's default,
+//   on
 //                the same warmed buffers in turn
 //   parallel     two ranks of one thread against one rank of two threads
 //   memory       model states a rank keeps, against ZeRO's formulas
@@ -52,8 +53,9 @@ double SecondsOf(const std::function<void()>& action) {
 
 // One of two ranks; rank 0 prints.
 absl::Status CompareAllReduce(int rank, const TempDir& folder) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Device> device,
-                   MakeCpuDevice({.threads = 1, .cpu_level = DetectCpuLevel()}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Device> device,
+      MakeCpuDevice({.threads = 1, .cpu_level = DetectCpuLevel()}));
   testing::FileStore store(folder.File("store"));
   GlooGroupFactoryOptions options;
   options.store = &store;
@@ -78,9 +80,8 @@ absl::Status CompareAllReduce(int rank, const TempDir& folder) {
       std::fill(values.begin(), values.end(), 1.0f);
       RETURN_IF_ERROR(group->Barrier()->Wait());
       absl::Status status;
-      const double own = SecondsOf([&] {
-        status = group->AllReduce(tensor, ReduceOp::kSum)->Wait();
-      });
+      const double own = SecondsOf(
+          [&] { status = group->AllReduce(tensor, ReduceOp::kSum)->Wait(); });
       RETURN_IF_ERROR(status);
       RETURN_IF_ERROR(group->Barrier()->Wait());
       const double gloos = SecondsOf([&] {
@@ -107,9 +108,10 @@ absl::Status CompareAllReduce(int rank, const TempDir& folder) {
 }
 
 int BenchCollectives() {
-  std::printf("all-reduce between two local ranks, fp32\n%12s %14s %14s %13s "
-              "%13s %9s\n",
-              "bytes", "ours", "gloo", "ours", "gloo", "ratio");
+  std::printf(
+      "all-reduce between two local ranks, fp32\n%12s %14s %14s %13s "
+      "%13s %9s\n",
+      "bytes", "ours", "gloo", "ours", "gloo", "ratio");
   std::fflush(stdout);
   const TempDir folder;
   std::filesystem::create_directories(folder.File("store"));
@@ -205,9 +207,10 @@ absl::Status BenchParallel(const std::string& model, int steps) {
 }
 
 absl::Status BenchMemory() {
-  std::printf("model states a rank keeps, bytes per parameter (measured / "
-              "formula), and the counted peak\n  %-6s %-6s %5s %20s %12s\n",
-              "", "stage", "ranks", "states", "peak MiB");
+  std::printf(
+      "model states a rank keeps, bytes per parameter (measured / "
+      "formula), and the counted peak\n  %-6s %-6s %5s %20s %12s\n",
+      "", "stage", "ranks", "states", "peak MiB");
   for (const v1::Precision precision :
        {v1::PRECISION_FP32, v1::PRECISION_BF16}) {
     const bool bf16 = precision == v1::PRECISION_BF16;
@@ -237,13 +240,13 @@ absl::Status BenchMemory() {
                               peak(MemoryCategory::kGradient) +
                               peak(MemoryCategory::kOptimizerState);
         const auto d = static_cast<double>(ranks);
-        const double formula = w / (stage == 3 ? d : 1) +
-                               g / (stage >= 2 ? d : 1) + k / d;
-        std::printf("  %-6s %-6lld %5lld %9.2f / %8.2f %12.1f\n",
-                    bf16 ? "bf16" : "fp32", static_cast<long long>(stage),
-                    static_cast<long long>(ranks), states / count, formula,
-                    static_cast<double>(result.memory[0].total.peak_bytes) /
-                        1048576.0);
+        const double formula =
+            w / (stage == 3 ? d : 1) + g / (stage >= 2 ? d : 1) + k / d;
+        std::printf(
+            "  %-6s %-6lld %5lld %9.2f / %8.2f %12.1f\n",
+            bf16 ? "bf16" : "fp32", static_cast<long long>(stage),
+            static_cast<long long>(ranks), states / count, formula,
+            static_cast<double>(result.memory[0].total.peak_bytes) / 1048576.0);
         std::fflush(stdout);
       }
     }

@@ -27,6 +27,7 @@
 #include "worker/dist/device_mesh.h"
 #include "worker/dist/gloo_group_factory.h"
 #include "worker/train/checkpointing.h"
+#include "worker/train/guard.h"
 #include "worker/train/rank_context.h"
 #include "worker/train/train_step.h"
 #include "worker/train/training_state.h"
@@ -177,6 +178,24 @@ void TakePieces(ResultFile& file, float* whole) {
   }
 }
 
+// The samples of a rank: all but those of fsdp and dp have the same.
+DataShare ShareOfRank(const DeviceMesh& mesh) {
+  const int fsdp = mesh.degree(MeshAxis::kFsdp);
+  return {
+      mesh.coordinate(MeshAxis::kDp) * fsdp + mesh.coordinate(MeshAxis::kFsdp),
+      mesh.degree(MeshAxis::kDp) * fsdp};
+}
+
+void FlipBit(const ParameterStore& store, const std::string& name) {
+  for (const ShardPiece& piece : store.pieces()) {
+    if (store.tensors()[piece.tensor].name != name) continue;
+    uint32_t& bits =
+        store.master(piece.segment).data<uint32_t>()[piece.range.begin];
+    bits ^= 1;
+    return;
+  }
+}
+
 absl::Status Train(const LayoutRun& run, int rank, Store& store,
                    ResultFile& file) {
   DeviceOptions options;
@@ -197,10 +216,8 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
       DeviceMesh::Create(run.layout, rank,
                          static_cast<int>(WorldSize(run.layout)), *factory));
   SilentReporter reporter;
-  const RankContext context = {
-      GroupsOf(*mesh), *device,
-      run.layout,      {mesh->data().rank(), mesh->data().size()},
-      reporter,        RealClock()};
+  const RankContext context = {GroupsOf(*mesh),    *device,  run.layout,
+                               ShareOfRank(*mesh), reporter, RealClock()};
   ASSIGN_OR_RETURN(
       TrainingState state,
       MakeTrainingState(context, run.model, run.training, Purpose::kTrain));
@@ -245,6 +262,10 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
     losses.push_back(done.loss);
     norms.push_back(done.grad_norm);
   }
+  if (run.guard) {
+    if (rank == run.flipping_rank) FlipBit(parameters, run.flipped);
+    RETURN_IF_ERROR(CheckEqualAcrossRanks(context, state));
+  }
   if (!run.save_to.empty()) {
     CheckpointFacts facts;
     facts.job_dir = run.save_to;
@@ -277,7 +298,7 @@ absl::Status Train(const LayoutRun& run, int rank, Store& store,
   ResultFile file(ResultPath(folder, rank));
   const absl::Status status = Train(run, rank, store, file);
   if (!status.ok()) {
-    std::cerr << "rank " << rank << ": " << status.message() << std::endl;
+    std::ofstream(ResultPath(folder, rank) + ".error") << status.message();
   }
   _exit(status.ok() ? 0 : 1);
 }
@@ -371,8 +392,15 @@ absl::StatusOr<LayoutResult> RunLayout(const LayoutRun& run) {
     failed |= waitpid(pid, &exit, 0) != pid || exit != 0;
   }
   if (failed) {
+    std::string errors;
+    for (int rank = 0; rank < size; ++rank) {
+      std::ifstream file(ResultPath(folder, rank) + ".error");
+      if (!file) continue;
+      absl::StrAppend(&errors, "; rank ", rank, ": ",
+                      std::string(std::istreambuf_iterator<char>(file), {}));
+    }
     return absl::InternalError(
-        absl::StrCat(NameOf(run.layout), ": a rank failed, see above"));
+        absl::StrCat(NameOf(run.layout), ": a rank failed", errors));
   }
   LayoutResult result;
   int64_t elements = 0;

@@ -33,6 +33,11 @@ struct LayoutRun {
   // or nothing.
   enum class Keep { kValues, kTimes };
   Keep keep = Keep::kValues;
+  // After the last step the ranks compare what they hold alike; before that,
+  // this rank changes one bit of its first tensor called so. -1: none does.
+  bool guard = false;
+  int flipping_rank = -1;
+  std::string flipped;
   // A checkpoint to go on from, and a folder to leave one in; empty: none.
   std::string load_from;
   std::string save_to;

@@ -94,37 +94,29 @@ absl::StatusOr<std::unique_ptr<DeviceMesh>> DeviceMesh::Create(
                                factory));
     stride *= here.degree;
   }
-  ASSIGN_OR_RETURN(mesh->data_,
-                   mesh->Join("data", MeshAxis::kFsdp, MeshAxis::kDp, factory));
-  ASSIGN_OR_RETURN(mesh->states_, mesh->Join("states", MeshAxis::kCp,
-                                             MeshAxis::kFsdp, factory));
+  RETURN_IF_ERROR(mesh->MakeStates(factory));
   RETURN_IF_ERROR(mesh->MakePeers(factory));
   return mesh;
 }
 
-absl::StatusOr<std::unique_ptr<ProcessGroup>> DeviceMesh::Join(
-    const char* name, MeshAxis fast, MeshAxis slow,
-    GroupFactory& factory) const {
-  const Axis& inner = Of(fast);
-  const Axis& outer = Of(slow);
-  if (inner.degree == 1 || outer.degree == 1) return nullptr;
-  // Ranks from one to the next along the faster axis: the degrees before it.
-  int stride = 1;
-  for (MeshAxis axis : kRankOrder) {
-    if (axis == fast) break;
-    stride *= degree(axis);
-  }
-  const int coordinate = outer.coordinate * inner.degree + inner.coordinate;
-  return MakeGroup(
-      {name, coordinate, outer.degree * inner.degree,
-       absl::StrCat(name, "-of-rank-", rank_ - coordinate * stride)},
-      factory);
+absl::Status DeviceMesh::MakeStates(GroupFactory& factory) {
+  const Axis& cp = Of(MeshAxis::kCp);
+  const Axis& fsdp = Of(MeshAxis::kFsdp);
+  if (cp.degree == 1 || fsdp.degree == 1) return absl::OkStatus();
+  // fsdp comes after cp in rank order.
+  const int stride = degree(MeshAxis::kTp);
+  const int coordinate = fsdp.coordinate * cp.degree + cp.coordinate;
+  ASSIGN_OR_RETURN(
+      states_,
+      MakeGroup({"states", coordinate, fsdp.degree * cp.degree,
+                 absl::StrCat("states-of-rank-", rank_ - coordinate * stride)},
+                factory));
+  return absl::OkStatus();
 }
 
-ProcessGroup* DeviceMesh::Joined(const std::unique_ptr<ProcessGroup>& made,
-                                 MeshAxis fast, MeshAxis slow) const {
-  if (made != nullptr) return made.get();
-  return &group(degree(fast) > 1 ? fast : slow);
+ProcessGroup& DeviceMesh::states() const {
+  if (states_ != nullptr) return *states_;
+  return group(degree(MeshAxis::kCp) > 1 ? MeshAxis::kCp : MeshAxis::kFsdp);
 }
 
 absl::Status DeviceMesh::MakePeers(GroupFactory& factory) {
@@ -141,7 +133,6 @@ absl::Status DeviceMesh::MakePeers(GroupFactory& factory) {
 
 void DeviceMesh::Abort() {
   world_->Abort();
-  if (data_ != nullptr) data_->Abort();
   if (states_ != nullptr) states_->Abort();
   if (peers_ != nullptr) peers_->Abort();
   for (Axis& axis : axes_) axis.group->Abort();

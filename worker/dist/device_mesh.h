@@ -8,7 +8,7 @@
 // A rank's number counts its coordinates with tp fastest, then cp, fsdp, dp and
 // pp. Every axis has a group, of one rank where its degree is 1. All groups are
 // made up front, in one order on all ranks: the world, then tp to pp, then
-// fsdp x dp and cp x fsdp, then the links between pipeline stages.
+// cp x fsdp, then the links between pipeline stages.
 //
 // Threads: const functions may be called from any thread; Abort too.
 #ifndef LOCKSTEP_WORKER_DIST_DEVICE_MESH_H_
@@ -48,14 +48,8 @@ class DeviceMesh {
   ProcessGroup& world() const { return *world_; }
   ProcessGroup& group(MeshAxis axis) const { return *Of(axis).group; }
 
-  // fsdp x dp: the ranks that see different samples, fsdp fastest.
-  ProcessGroup& data() const {
-    return *Joined(data_, MeshAxis::kFsdp, MeshAxis::kDp);
-  }
   // cp x fsdp: the ranks that share one replica's states, cp fastest.
-  ProcessGroup& states() const {
-    return *Joined(states_, MeshAxis::kCp, MeshAxis::kFsdp);
-  }
+  ProcessGroup& states() const;
 
   // Between pipeline stages; null where there is one.
   PeerLink* peers() const { return peers_.get(); }
@@ -75,12 +69,7 @@ class DeviceMesh {
     return axes_[static_cast<size_t>(axis)];
   }
 
-  // Of two axes side by side; null where one of them is all of it.
-  absl::StatusOr<std::unique_ptr<ProcessGroup>> Join(
-      const char* name, MeshAxis fast, MeshAxis slow,
-      GroupFactory& factory) const;
-  ProcessGroup* Joined(const std::unique_ptr<ProcessGroup>& made, MeshAxis fast,
-                       MeshAxis slow) const;
+  absl::Status MakeStates(GroupFactory& factory);
   absl::Status MakePeers(GroupFactory& factory);
 
   // Constant once Create has returned.
@@ -88,8 +77,7 @@ class DeviceMesh {
   const int world_size_;
   std::unique_ptr<ProcessGroup> world_;
   std::array<Axis, kMeshAxes> axes_;
-  // Null where one of the axes is all of it.
-  std::unique_ptr<ProcessGroup> data_;
+  // Null where one of its axes is all of it.
   std::unique_ptr<ProcessGroup> states_;
   std::unique_ptr<PeerLink> peers_;
 };

@@ -106,13 +106,16 @@ absl::StatusOr<OwnedTensor> Attention::Backward(
   ASSIGN_OR_RETURN(OwnedTensor dx,
                    context.Activation(dqkv->rows(), qkv_.in_width()));
   RETURN_IF_ERROR(qkv_.BackwardInput(context, dqkv, dx));
+  OwnedTensor storage;
+  Tensor whole;
+  if (later == nullptr) {
+    // Before the sum, which then goes on beside the matrix's gradient.
+    ASSIGN_OR_RETURN(whole, context.regions.Whole(context, x, storage));
+  }
   ASSIGN_OR_RETURN(PendingRows sum,
                    context.regions.BeginSum(context, std::move(dx)));
   RETURN_IF_ERROR(qkv_.BackwardBias(context, dqkv));
   if (later == nullptr) {
-    OwnedTensor storage;
-    ASSIGN_OR_RETURN(const Tensor whole,
-                     context.regions.Whole(context, x, storage));
     RETURN_IF_ERROR(qkv_.BackwardMatrix(context, whole, dqkv));
   } else {
     later->dqkv = std::move(dqkv);

@@ -91,13 +91,16 @@ absl::StatusOr<OwnedTensor> FeedForward::Backward(
   ASSIGN_OR_RETURN(OwnedTensor dx,
                    context.Activation(dhidden.rows(), in_.in_width()));
   RETURN_IF_ERROR(in_.BackwardInput(context, dhidden, dx));
+  OwnedTensor storage;
+  Tensor whole;
+  if (later == nullptr) {
+    // Before the sum, which then goes on beside the matrix's gradient.
+    ASSIGN_OR_RETURN(whole, context.regions.Whole(context, x, storage));
+  }
   ASSIGN_OR_RETURN(PendingRows sum,
                    context.regions.BeginSum(context, std::move(dx)));
   RETURN_IF_ERROR(in_.BackwardBias(context, dhidden));
   if (later == nullptr) {
-    OwnedTensor storage;
-    ASSIGN_OR_RETURN(const Tensor whole,
-                     context.regions.Whole(context, x, storage));
     RETURN_IF_ERROR(in_.BackwardMatrix(context, whole, dhidden));
     saved = FeedForwardActivations();
   } else {

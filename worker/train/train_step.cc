@@ -161,7 +161,7 @@ absl::StatusOr<StepResult> TrainStep::Run(const StepBatch& batch) {
 
 absl::Status TrainStep::NotFinite(double loss, double norm) {
   const ParameterStore& store = *state_.store;
-  std::string where = "no single gradient";
+  std::string own;
   ASSIGN_OR_RETURN(
       const std::vector<double> norms,
       GradientNorms(context_.device.stream(), store,
@@ -171,8 +171,17 @@ absl::Status TrainStep::NotFinite(double loss, double norm) {
     return !std::isfinite(value);
   });
   if (first != norms.end()) {
-    where = absl::StrCat("the gradient of ",
-                         store.tensors()[first - norms.begin()].name);
+    own = store.tensors()[first - norms.begin()].name;
+  }
+  // Ranks may hold other layers each: all name the first that any of them
+  // found.
+  ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                   GatherBytes(context_.world, own));
+  std::string where = "no single gradient";
+  for (const std::string& name : found) {
+    if (name.empty()) continue;
+    where = absl::StrCat("the gradient of ", name);
+    break;
   }
   return WithCause(
       absl::FailedPreconditionError(absl::StrCat(

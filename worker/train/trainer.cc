@@ -10,6 +10,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/data/batch_loader.h"
 #include "worker/train/evaluator.h"
+#include "worker/train/guard.h"
 #include "worker/train/process_memory.h"
 #include "worker/train/train_step.h"
 
@@ -175,6 +176,9 @@ absl::Status Trainer::Run() {
     report.set_seconds(absl::ToDoubleSeconds(context_.clock.Uptime() - begin));
     ReportStep(report);
 
+    if (Due(training.guard_every, state_.step)) {
+      RETURN_IF_ERROR(CheckEqualAcrossRanks(context_, state_));
+    }
     const bool last = state_.step == total_steps_;
     if (last || Due(training.evaluate_every, state_.step)) {
       RETURN_IF_ERROR(Evaluate());

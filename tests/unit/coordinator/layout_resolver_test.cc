@@ -287,6 +287,11 @@ TEST(LayoutResolverTest, RequestedDevicesAreSpecThenProductThenOne) {
   EXPECT_EQ(RequestedDevices(spec), 1);
   spec.mutable_parallel()->set_dp(3);
   EXPECT_EQ(RequestedDevices(spec), 3);
+  spec.mutable_parallel()->set_fsdp(5);
+  spec.mutable_parallel()->set_cp(7);
+  spec.mutable_parallel()->set_tp(2);
+  spec.mutable_parallel()->set_pp(11);
+  EXPECT_EQ(RequestedDevices(spec), 3 * 5 * 7 * 2 * 11);
   spec.mutable_resources()->mutable_devices()->set_max(4);
   EXPECT_EQ(RequestedDevices(spec), 4);
 }

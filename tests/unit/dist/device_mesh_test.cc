@@ -54,8 +54,7 @@ TEST(DeviceMeshTest, GroupsAreMadeInOneOrderAndNamedByTheirLowestRank) {
   EXPECT_THAT(factory.made,
               ElementsAre("world 13/24 world", "tp 1/2 tp-of-rank-12",
                           "fsdp 0/3 fsdp-of-rank-13", "dp 0/2 dp-of-rank-13",
-                          "pp 1/2 pp-of-rank-1", "data 0/6 data-of-rank-13",
-                          "link 1/2 peers-of-rank-1"));
+                          "pp 1/2 pp-of-rank-1", "link 1/2 peers-of-rank-1"));
   EXPECT_EQ(mesh->coordinate(MeshAxis::kTp), 1);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kCp), 0);
   EXPECT_EQ(mesh->coordinate(MeshAxis::kPp), 1);
@@ -64,21 +63,21 @@ TEST(DeviceMeshTest, GroupsAreMadeInOneOrderAndNamedByTheirLowestRank) {
   EXPECT_EQ(mesh->group(MeshAxis::kCp).name(), "cp");
 }
 
-TEST(DeviceMeshTest, DataIsFsdpThenDp) {
+TEST(DeviceMeshTest, StatesAreSharedOverCpThenFsdp) {
   RecordingFactory factory;
-  // Rank 9 of 2 x 1 x 3 x 2 x 1: tp 1, fsdp 1, dp 1.
+  // Rank 9 of 2 x 2 x 3 x 1 x 1: tp 1, cp 0, fsdp 2.
   ASSERT_OK(
-      DeviceMesh::Create(MakeLayout(2, 1, 3, 2, 1), 9, 12, factory).status());
-  EXPECT_EQ(factory.made.back(), "data 4/6 data-of-rank-1");
+      DeviceMesh::Create(MakeLayout(2, 2, 3, 1, 1), 9, 12, factory).status());
+  EXPECT_EQ(factory.made.back(), "states 4/6 states-of-rank-1");
   // Where one of them is all of it there is no group of its own.
   ASSERT_OK_AND_ASSIGN(
       const auto sharded,
       DeviceMesh::Create(MakeLayout(1, 1, 3, 1, 1), 1, 3, factory));
-  EXPECT_EQ(&sharded->data(), &sharded->group(MeshAxis::kFsdp));
+  EXPECT_EQ(&sharded->states(), &sharded->group(MeshAxis::kFsdp));
   ASSERT_OK_AND_ASSIGN(
-      const auto replicated,
-      DeviceMesh::Create(MakeLayout(1, 1, 1, 3, 1), 1, 3, factory));
-  EXPECT_EQ(&replicated->data(), &replicated->group(MeshAxis::kDp));
+      const auto cut,
+      DeviceMesh::Create(MakeLayout(1, 3, 1, 1, 1), 1, 3, factory));
+  EXPECT_EQ(&cut->states(), &cut->group(MeshAxis::kCp));
 }
 
 TEST(DeviceMeshTest, EveryRankIsInOneGroupOfEachAxis) {
@@ -92,7 +91,7 @@ TEST(DeviceMeshTest, EveryRankIsInOneGroupOfEachAxis) {
     all.insert(factory.made.begin(), factory.made.end());
   }
   // The links between stages too.
-  EXPECT_EQ(all.size(), 24u * 7);
+  EXPECT_EQ(all.size(), 24u * 6);
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
 }
 

@@ -119,6 +119,11 @@ absl::Status Zero::BeforeUnit(int unit, Pass pass) {
       for (const int segment : Uses(next)) RETURN_IF_ERROR(Gather(segment));
     }
   }
+  // Gradients of another pass, or of another stage, go before new ones come.
+  const bool follows =
+      !reductions_.empty() && pass != Pass::kForward &&
+      store_.segments()[reductions_.back().segment].unit == unit + 1;
+  if (!follows) RETURN_IF_ERROR(Drain());
   for (const int segment : Uses(unit)) {
     if (MakesGradient(segment, pass)) {
       RETURN_IF_ERROR(PrepareGradients(segment));
