@@ -200,7 +200,7 @@ absl::Status CheckTensorParallel(const ModelSpec& model, int64_t ranks) {
 absl::Status CheckContextParallel(const ModelSpec& model,
                                   const v1::Layout& layout) {
   const int64_t cp = layout.cp();
-  if (cp == 1) return absl::OkStatus();
+  if (cp <= 1) return absl::OkStatus();
   if (model.task == v1::TASK_CLASSIFICATION) {
     return absl::InvalidArgumentError(absl::StrCat(
         "parallel.cp is ", cp,
