@@ -28,9 +28,8 @@ std::string HashOf(const Tensor& shard, const FlatRange& range) {
 }
 
 // Of those pieces of this rank's shards whose tensors `wanted` accepts.
-Hashes HashPieces(
-    const TrainingState& state,
-    const std::function<bool(const LogicalTensor&)>& wanted) {
+Hashes HashPieces(const TrainingState& state,
+                  const std::function<bool(const LogicalTensor&)>& wanted) {
   const ParameterStore& store = *state.store;
   Hashes hashes;
   for (const ShardPiece& piece : store.pieces()) {
@@ -88,10 +87,10 @@ absl::Status Compare(ProcessGroup& group, const TrainingState& state,
       }
       return WithCause(
           absl::DataLossError(absl::StrCat(
-          "guard after step ", state.step, ": rank ", group.rank(),
-          " of group ", group.name(), " holds another ", parts[3], " of ",
-          name, " (elements ", parts[1], " + ", parts[2], ") than rank ", rank,
-          ", which should be equal")),
+              "guard after step ", state.step, ": rank ", group.rank(),
+              " of group ", group.name(), " holds another ", parts[3], " of ",
+              name, " (elements ", parts[1], " + ", parts[2], ") than rank ",
+              rank, ", which should be equal")),
           v1::CAUSE_DEVICE_FAULT);
     }
   }
@@ -105,11 +104,10 @@ absl::Status CheckEqualAcrossRanks(const RankContext& context,
   RETURN_IF_ERROR(
       Compare(context.replicas, state,
               HashPieces(state, [](const LogicalTensor&) { return true; })));
-  RETURN_IF_ERROR(Compare(
-      context.tensor, state,
-      HashPieces(state, [](const LogicalTensor& tensor) {
-        return tensor.held_shape == tensor.shape;
-      })));
+  RETURN_IF_ERROR(Compare(context.tensor, state,
+                          HashPieces(state, [](const LogicalTensor& tensor) {
+                            return tensor.held_shape == tensor.shape;
+                          })));
   return Compare(context.stages, state,
                  HashPieces(state, [](const LogicalTensor& tensor) {
                    return tensor.on_two_stages;

@@ -12,8 +12,8 @@ namespace lockstep {
 // Compares hashes of parameters and optimizer states: between replicas, of what
 // is not split between the ranks that share each layer, and of an embedding
 // that two stages hold. All ranks call it after the same step. DATA_LOSS on the
-// ranks that see a difference (cause device_fault), naming the first tensor, what of it, and both
-// ranks.
+// ranks that see a difference (cause device_fault), naming the first tensor,
+// what of it, and both ranks.
 absl::Status CheckEqualAcrossRanks(const RankContext& context,
                                    const TrainingState& state);
 
