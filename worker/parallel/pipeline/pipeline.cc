@@ -211,12 +211,15 @@ absl::StatusOr<OwnedTensor> Pipeline::ForwardAll(
           const DeviceBatch batch,
           StageBatch(run.stream, *run.micro_batches[i], run.place));
       ASSIGN_OR_RETURN(OwnedTensor input, Take(NeededBy(action), run));
-      ASSIGN_OR_RETURN(result,
+      ASSIGN_OR_RETURN(OwnedTensor output,
                        pass(model, run.context(batch), std::move(input)));
-      if (model.has_head()) continue;
+      if (model.has_head()) {
+        result = std::move(output);
+        continue;
+      }
       RETURN_IF_ERROR(
           Send({Direction::kForward, StageOf(chunk) + 1, action.micro_batch},
-               std::move(result)));
+               std::move(output)));
     }
   }
   RETURN_IF_ERROR(AwaitSends(0));

@@ -78,7 +78,10 @@ class Pipeline {
     Direction direction;
     int stage;
     int micro_batch;
-    auto operator<=>(const Key&) const = default;
+    friend bool operator<(const Key& a, const Key& b) {
+      return std::tie(a.direction, a.stage, a.micro_batch) <
+             std::tie(b.direction, b.stage, b.micro_batch);
+    }
   };
   struct Message {
     OwnedTensor tensor;
