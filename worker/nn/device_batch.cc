@@ -23,7 +23,8 @@ MicroBatch Padded(const MicroBatch& batch, int64_t parts) {
   padded.tokens.resize(rows, 0);
   padded.samples.resize(rows, 0);
   for (int64_t i = 0; i < added; ++i) {
-    padded.positions.push_back(static_cast<int32_t>(i));
+    // One that every position table has, however many rows are added.
+    padded.positions.push_back(0);
     padded.sample_positions.push_back(static_cast<int32_t>(i));
   }
   padded.segment_bounds.push_back(static_cast<int32_t>(rows));

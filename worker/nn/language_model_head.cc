@@ -23,6 +23,8 @@ LanguageModelHead::LanguageModelHead(const ModelPart& part,
                                      const ParameterStore& store)
     : first_id_(part.first_id),
       vocabulary_(part.whole.vocabulary),
+      largest_share_((part.whole.vocabulary + part.place.ranks - 1) /
+                     part.place.ranks),
       norm_(MakeNorm(part.local, store, "final_norm")),
       output_(store.Get(part.local.tied_embeddings ? "embedding.tokens.weight"
                                                    : "head.weight"),
@@ -40,7 +42,7 @@ absl::StatusOr<OwnedTensor> LanguageModelHead::ForwardBackward(
                      context.regions.Whole(context, normed.normed, storage));
     const int64_t rows = x.rows();
     ASSIGN_OR_RETURN(partial, context.Activation(rows, cols));
-    const int64_t step = std::min(rows, LogitRows(output_.out_width()));
+    const int64_t step = std::min(rows, LogitRows(largest_share_));
     ASSIGN_OR_RETURN(OwnedTensor buffer,
                      LogitsBuffer(context, step, output_.out_width()));
     for (int64_t begin = 0; begin < rows; begin += step) {
@@ -81,7 +83,7 @@ absl::Status LanguageModelHead::Evaluate(const PassContext& context,
   ASSIGN_OR_RETURN(const Tensor x,
                    context.regions.Whole(context, normed.normed, storage));
   const int64_t rows = x.rows();
-  const int64_t step = std::min(rows, LogitRows(output_.out_width()));
+  const int64_t step = std::min(rows, LogitRows(largest_share_));
   ASSIGN_OR_RETURN(OwnedTensor buffer,
                    LogitsBuffer(context, step, output_.out_width()));
   for (int64_t begin = 0; begin < rows; begin += step) {

@@ -28,6 +28,8 @@ class LanguageModelHead : public Head {
 
   const int64_t first_id_;
   const int64_t vocabulary_;
+  // Of the ids, that a rank has: all ranks take the same rows at a time.
+  const int64_t largest_share_;
   const ResidualNorm norm_;
   const Linear output_;
 };

@@ -42,7 +42,7 @@ struct Place {
 };
 
 Place PlaceOf(const LogicalTensor& tensor, int64_t held) {
-  if (tensor.split_dim > 0) {
+  if (tensor.split_dim > 0 && tensor.held_shape != tensor.shape) {
     return {{tensor.split_begin, tensor.held_shape[tensor.split_dim]}, held};
   }
   const int64_t row = tensor.elements() / tensor.shape.front();

@@ -83,7 +83,7 @@ void Trainer::ReportFacts() {
   v1::RankReport report;
   v1::RunFacts& facts = *report.mutable_facts();
   facts.set_steps(total_steps_);
-  facts.set_parameters(state_.store->elements());
+  facts.set_parameters(ParameterCount(state_.model_spec));
   facts.set_train_tokens(data_.train().targets());
   facts.set_train_samples(data_.train().samples());
   if (data_.validation() != nullptr) {
